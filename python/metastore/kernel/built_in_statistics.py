@@ -1,8 +1,8 @@
-"""The built-in statistics: a descriptor each, from which the format, merging and the docs take what they need.
+"""The built-in statistics, with a descriptor each for the format, for merging and for the docs.
 
-A statistic is one number of the values of a column of a data file. Those with functions are computed, merged and stored
-by what stands here; the others say what is stored, and their mechanism has a module of its own. The list is written
-out to `contract/statistics.json`, which the schemas of stored objects are made of.
+A statistic is one number about the values of a column in a data file. Statistics with functions are computed and merged
+by their descriptors; the descriptors of the others only describe what other modules compute. The list is written to
+`contract/statistics.json`, from which the schemas of stored objects are made.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ SUM = "sum"
 MIN = "min"
 MAX = "max"
 OWN, NOT_IN_GROUPS = "own", "not in groups"
-"""Merged by a mechanism of its own; and so, but from data files alone, never from groups of them."""
+"""Merged by another module; the second only from data files, never from groups of data files."""
 _UFUNCS: dict[str, np.ufunc] = {SUM: np.add, MIN: np.minimum, MAX: np.maximum}
 
 
 @dataclass(frozen=True)
 class FixedWidthInput:
-    """Different values of a fixed width in ascending order, in the order-preserving form, and how often each occurs."""
+    """Distinct values of a fixed width in sortable form, ascending, with their frequencies."""
 
     runs: ValueRuns
     column: Column
@@ -47,7 +47,7 @@ class FixedWidthInput:
 
 @dataclass(frozen=True)
 class TextInput:
-    """The bytes of each text or binary value, and its count; without counts each occurs once."""
+    """The length of each text or binary value in bytes, and its frequency; without counts, each occurs once."""
 
     lengths: Longs
     counts: Longs | None = None
@@ -62,9 +62,9 @@ class StatisticDescriptor:
         type: The type of the field, as `contract/statistics.json` spells it.
         meaning: The meaning of the field, as in docs/format.md.
         merge: The way in which numbers of parts are merged.
-        of_numbers: Computes it from at least one value of a fixed width; gives None for types that have none.
-        of_texts: Computes it from at least one text or binary value.
-        version: Grows when other numbers are computed or merged: groups of data files are merged again then.
+        of_numbers: Computes it from one or more values of a fixed width; returns None for types without it.
+        of_texts: Computes it from one or more text or binary values.
+        version: Increases when the computation or the merging changes: groups of data files are then merged again.
     """
 
     name: str
@@ -180,7 +180,7 @@ BUILT_IN = (
 """All built-in statistics, in the order of the fields of `summary`; new ones come last."""
 
 COMPUTED = tuple(statistic for statistic in BUILT_IN if statistic.merge in _UFUNCS)
-"""The statistics that functions above compute."""
+"""The statistics that descriptors compute."""
 COMPUTED_NAMES = frozenset(statistic.name for statistic in COMPUTED)
 
 
@@ -205,7 +205,7 @@ def merge_part_numbers(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def identify_merged_statistics() -> tuple[tuple[str, str, str, int], ...]:
-    """The statistics of merged groups of data files: groups of other or older ones are of no use."""
+    """Identify the statistics of merged groups of data files; groups with other statistics or versions are not used."""
     return tuple(
         (statistic.name, statistic.type, statistic.merge, statistic.version)
         for statistic in BUILT_IN

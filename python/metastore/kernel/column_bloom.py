@@ -1,4 +1,4 @@
-"""The bloom filter of a column of which not all values may be listed."""
+"""Bloom filters of columns."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pyarrow as pa
 from metastore.format.bloom_filter import BloomBuilder, choose_filter_size, fold_filter
 
 _SHARE = 8  # of the budget
-_FEW = 64  # up to this number, values take hardly more room as a list
+_FEW = 64  # so few values take hardly more room as a list than as a filter
 _MANY = 1 << 40
 _NAN = pa.array([np.nan])
 
 
 class LazyBloomFilter:
-    """The bloom filter of values in memory: making it takes time, and not every filter is stored."""
+    """A bloom filter that is built on demand from values in memory: not every filter is stored in the end."""
 
     def __init__(self, values: pa.Array, distinct: int, has_nan: bool, size: int) -> None:  # noqa: FBT001 - a part of the values
         self._values = values
@@ -68,7 +68,7 @@ class ColumnBloomBuilder:
         self._builder: BloomBuilder | None = None
 
     def add(self, values: pa.Array, *, last: bool) -> None:
-        """Add stored values of a part, each at least once; the last part comes last."""
+        """Add the stored values of a part, each at least once; `last` marks the last part."""
         if self._builder is None and last:
             if len(values) > _FEW:
                 self._only_part = values

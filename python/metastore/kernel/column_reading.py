@@ -43,7 +43,7 @@ class ColumnReading:
         number: The number of the column in the request.
         column: The column.
         field: The field that holds it.
-        reader_cast: How readers show its values.
+        reader_cast: The relation of the values that readers show to those of the file.
         is_uuid: Whether the file holds UUIDs.
         as_dictionary: Whether it is read as a dictionary.
         memory_bytes: The memory of its values.
@@ -65,7 +65,7 @@ class ColumnReading:
 
     @property
     def kernel_column(self) -> Column:
-        """The column whose values the file holds: floats if readers show doubles near to them."""
+        """The column as the kernel computes it: a float if readers show a double of nearly the same value."""
         if self.reader_cast is ReaderCast.NEAR:
             return replace(self.column, type="float")
         return self.column
@@ -87,7 +87,7 @@ class ColumnReading:
 
 
 def plan_readings(file: pq.ParquetFile, fields: ParquetFields, columns: Sequence[FileColumn]) -> list[ColumnReading]:
-    """Plan how the columns are read that the file has."""
+    """Plan how the columns that the file has are read."""
     readings = []
     for number, file_column in enumerate(columns):
         field = fields.find(file_column)
@@ -97,7 +97,7 @@ def plan_readings(file: pq.ParquetFile, fields: ParquetFields, columns: Sequence
 
 
 def plan_reading(number: int, column: Column, field: ParquetField, file: pq.ParquetFile) -> ColumnReading:
-    """Plan how a column is read, or refuse it."""
+    """Plan how a column is read, or raise an error."""
     leaf = file.schema.column(field.first)
     chunks = list_column_chunks(list_row_groups(file.metadata), field)
     compressed_bytes, uncompressed_bytes = measure_chunks(chunks)
@@ -125,7 +125,7 @@ def plan_reading(number: int, column: Column, field: ParquetField, file: pq.Parq
 
 
 def _choose_cast(column: Column, field: ParquetField, file: pq.ParquetFile) -> ReaderCast:
-    """Choose how readers show a column, or refuse it."""
+    """Find how readers show a column, or raise an error."""
     if column.encoding is None:
         return ReaderCast.SAME
     leaf = file.schema.column(field.first)
@@ -162,7 +162,7 @@ def measure_chunks(chunks: Iterable[Any]) -> tuple[int, int]:
 
 
 def _is_read_as_dictionary(field: ParquetField, chunks: Sequence[Any]) -> bool:
-    if len(field.path) > 1:  # dictionaries of several row groups are chunks, which pyarrow nests in nothing
+    if len(field.path) > 1:  # pyarrow cannot read chunks with several dictionaries inside a struct
         return False
     return bool(chunks) and all(map(_has_all_in_dictionary, chunks))
 

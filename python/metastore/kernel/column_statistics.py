@@ -73,7 +73,7 @@ class ColumnStatistics:
     failed: Mapping[str, str] = field(default_factory=dict)
     """User-defined statistics that could not be computed, and the reasons; not stored."""
     cast_type: tuple[str, str] | None = None
-    """The type in the file if the table's values do not follow from it, and the refusal; not stored."""
+    """The type in the file if the table's values cannot be computed from it, and the refusal; not stored."""
     values: ValueCounts | None = None
     histogram: Histogram | None = None
 
@@ -88,7 +88,7 @@ class ColumnStatistics:
         return parse_sketches([self.theta], [self.registers])[0]
 
     def with_value_counts(self, values: ValueCounts | None) -> ColumnStatistics:
-        """The same with another list of values."""
+        """Replace the list of values."""
         return replace(self, **_value_count_fields(values))
 
 
@@ -129,7 +129,7 @@ def _sketch_nan(column: Column) -> DistinctSketch:
 
 
 def sketch_fields(sketch: DistinctSketch | None) -> dict[str, Any]:
-    """The fields of a sketch; registers stand only where no theta sketch has all hashes."""
+    """Make the fields of a sketch; registers only exist if no theta sketch has all hashes."""
     if sketch is None:
         return {}
     parts = {"theta": sketch.theta, "registers": sketch.registers}

@@ -1,4 +1,4 @@
-"""Parts of a whole of which some may be missing."""
+"""Lists of parts, of which some may be missing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Bounds from the footer of a Parquet file alone, where footers can be trusted.
+"""Reads bounds from the footer of a Parquet file, as far as footers can be trusted.
 
-Integers, dates, decimals, intervals and INT64 timestamps: exact. Strings and binary: bounds that may have been cut.
-Floating point never (NaN, zeros of both signs), INT96 never (its order is undefined), nothing inside lists and maps.
+Bounds of integers, dates, decimals, intervals and INT64 timestamps are exact. Those of strings and binary values may
+have been cut. Those of floating point (NaN, zeros of both signs) and of INT96 (no defined order) are not used, and
+neither are those inside lists and maps.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def _list_filled_row_groups(metadata: pq.FileMetaData) -> list[Any]:
 
 
 def _has_same_values(file: pq.ParquetFile, column: Column, field: ParquetField) -> bool:
-    """Whether the file's values are the column's, and compare as Spark compares them."""
+    """Whether the file has the values of the column, and its bounds compare them as Spark does."""
     if column.encoding in (None, "double") or pa.types.is_unsigned_integer(field.type):
         return False
     leaf = file.schema.column(field.first)
@@ -121,7 +122,7 @@ def _has_same_values(file: pq.ParquetFile, column: Column, field: ParquetField) 
         require_same_values(field, column, leaf.physical_type, uuid=False)
         require_no_rebase(file.metadata.metadata, column, leaf.physical_type)
     except UnsupportedDataFile:
-        return False  # which is an answer here: unknown
+        return False
     return True
 
 
@@ -137,7 +138,7 @@ def _count_nulls(groups: Sequence[_RowGroup]) -> int | None:
 def _add_bounds(
     counts: ColumnStatistics, groups: Sequence[_RowGroup], column: Column, field: ParquetField
 ) -> ColumnStatistics:
-    """Add the bounds of all row groups, unless one has none or bounds that cannot be."""
+    """Add the bounds of all row groups, unless one has none or impossible ones."""
     groups_with_values = [group for group in groups if not group.has_only_nulls]
     bounds = [_read_bounds(group, column, field) for group in groups_with_values]
     if not bounds or None in bounds:
@@ -154,7 +155,7 @@ def _add_bounds(
 
 
 def _read_bounds(group: _RowGroup, column: Column, field: ParquetField) -> tuple[Any, Any] | None:
-    """The bounds of a row group as the format stores them; None if there are none, or they cannot be."""
+    """Read the bounds of a row group as the format stores them; None if there are none, or they are impossible."""
     if group.bounds is None:
         return None
     lo = _read_value(group.bounds.min_raw, column, field)
@@ -168,7 +169,7 @@ def _read_bounds(group: _RowGroup, column: Column, field: ParquetField) -> tuple
 
 
 def _read_value(raw: Any, column: Column, field: ParquetField) -> Any:
-    """Convert a physical value to the format's; None if it cannot be one of the column's."""
+    """Convert a physical value to a stored one; None if it cannot be a value of the column."""
     if decimal_type(column.type):
         return _read_decimal(raw, column, field)
     if column.encoding == "binary":

@@ -1,4 +1,4 @@
-"""Finds the fields of a Parquet file that hold columns, and refuses those that pyarrow reads differently from Spark."""
+"""Finds the fields of columns in a Parquet file, and refuses those that pyarrow and Spark read in different ways."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class FileColumn:
         column: The column.
         field_id: The field id; None if files are matched by name.
         path: The names in the file if they are not those of the table (Delta's physical names, Hudi's earlier ones).
-            With a field id, both have to be those of one field, as far as the file has ids.
+            With a field id, names and id have to belong to one field, if the file has ids.
     """
 
     column: Column
@@ -58,7 +58,7 @@ class FileColumn:
     def of(
         cls, column: Column, field_ids: Mapping[str, int] | None = None, names: Mapping[str, str] | None = None
     ) -> FileColumn:
-        """The names that a table's files give to a column, by its key, or the one that a file gives to it by itself."""
+        """Find the name or the field id of a column in files of the table, or the name in this one file."""
         if names and column.key in names:
             return cls(column, path=(names[column.key],))
         if column.key.isdecimal():
@@ -92,7 +92,7 @@ class ParquetFields:
     """The fields of a Parquet file.
 
     Raises:
-        UnsupportedDataFile: If pyarrow does not see the leaves that the file has, or two fields share a name or an id.
+        UnsupportedDataFile: If pyarrow sees other leaves than the file has, or two fields share a name or an id.
     """
 
     def __init__(self, schema: pa.Schema, leaves: int) -> None:
@@ -107,7 +107,7 @@ class ParquetFields:
         """Return the field that holds a column; None if the file has none.
 
         Raises:
-            UnsupportedDataFile: The field is not certain.
+            UnsupportedDataFile: It is not certain which field this is.
         """
         if column.field_id is None:
             return self._find_by_path(column.path or column.column.path)
@@ -146,7 +146,7 @@ def _fold_case(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def require_same_values(field: ParquetField, column: Column, physical: str, *, uuid: bool) -> None:
-    """Refuse a field whose values pyarrow does not give as Spark does."""
+    """Raise an error if pyarrow and Spark may read different values from a field."""
     value_type = _value_type(field)
     has_same_values = _choose_check(column)
     if uuid and has_same_values is _is_text:  # Spark shows it as a text
@@ -174,7 +174,7 @@ def _choose_check(column: Column) -> Callable[[pa.DataType, Column, str], bool]:
 
 
 def require_no_rebase(metadata: dict[bytes, bytes] | None, column: Column, physical: str) -> None:
-    """Refuse dates and timestamps that Spark shifts from the Julian calendar while it reads."""
+    """Raise an error for dates and timestamps that Spark converts from the Julian calendar."""
     if metadata is None or column.type not in ("date", "timestamp"):
         return
     mark = _LEGACY_DATES
@@ -244,7 +244,7 @@ _SAME_TYPES = {
     "double": [pa.float32(), pa.float64()],
     "date": [pa.date32()],
 }
-"""Spark's types, and the types of files whose values all of them hold."""
+"""Spark's types, and the types in files whose values they can all represent."""
 _LOCAL_TIMESTAMPS = [pa.timestamp(unit) for unit in ("s", "ms", "us")]
 
 
@@ -296,20 +296,20 @@ _FROM_INTEGERS = {"float": pa.float32(), "double": pa.float64(), "string": pa.st
 
 
 class ReaderCast(Enum):
-    """The values that readers show, against those of the file."""
+    """The relation of the values that readers show to the values in the file."""
 
     SAME = "same"
-    """They are the same."""
+    """Readers show the same values."""
     CAST = "cast"
-    """A cast that has one answer everywhere gives them."""
+    """Readers cast the values, all with the same result."""
     NEAR = "near"
-    """A float becomes the double of its text, which releases of Java spell differently, but never as another float."""
+    """Readers show a float as the double with the same text; the text may differ between releases of Java."""
     UNKNOWN = "unknown"
-    """A cast that depends on the reader gives them."""
+    """Readers cast the values, with different results."""
 
 
 def find_reader_cast(field: ParquetField, column: Column, physical: str, *, uuid: bool) -> ReaderCast:
-    """Find how readers show a column that they cast to the table's type."""
+    """Find the relation of the values that readers show to the values in a field."""
     value_type = _value_type(field)
     if column.type == "double" and pa.types.is_float32(value_type):
         return ReaderCast.NEAR
@@ -323,7 +323,7 @@ def find_reader_cast(field: ParquetField, column: Column, physical: str, *, uuid
 
 
 def _spark_type(number_type: pa.DataType) -> str:
-    """The Spark type of numbers of a file; integers of all widths are cast in the same way."""
+    """Name the Spark type of numbers in a file; integers of all widths count as bigint, since they are cast alike."""
     if pa.types.is_decimal(number_type):
         return f"decimal({number_type.precision},{number_type.scale})"
     if pa.types.is_signed_integer(number_type):
@@ -336,17 +336,17 @@ def cast_file_values(values: pa.Array, column: Column) -> pa.Array:
     decimal = decimal_type(column.type)
     if decimal is not None:
         return pc.cast(values, pa.decimal128(*decimal))
-    # Not safe: rounded as in Java, to the nearest and between two to the even one.
+    # `safe=False` allows rounding, which is that of Java: to the nearest, and half to even.
     return pc.cast(values, _FROM_INTEGERS[column.type], safe=False)
 
 
 def statistics_of_unknown_cast(rows: int, column: Column, field: ParquetField) -> ColumnStatistics:
-    """The statistics of a column that is `ReaderCast.UNKNOWN`: nothing but its number of rows."""
+    """Make the statistics of a column with `ReaderCast.UNKNOWN`: only the number of rows."""
     return ColumnStatistics(rows, column.encoding, cast_type=(str(field.type), refusals.NOTHING))
 
 
 def widen_float_bounds(floats: ColumnStatistics, column: Column) -> ColumnStatistics:
-    """The statistics of the doubles with the texts of floats: the same counts, and bounds one float wider."""
+    """Make the statistics of the doubles that readers show for floats: bounds are wider by one float."""
     doubles = ColumnStatistics(
         floats.rows,
         column.encoding,

@@ -1,4 +1,4 @@
-"""Statistics of a part of a column's values, and how those of several parts are combined."""
+"""Computes statistics of a part of a column's values, and combines those of several parts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PartialAggregate:
         length: The bytes of all values.
         numbers: The built-in statistics that descriptors compute, by name.
         total: The exact sum of unscaled integers, else None.
-        sum: The sum of the finite values; None for text and without finite values, as `mean` and `m2`.
+        sum: The sum of the finite values; None for texts and without finite values, like `mean` and `m2`.
         m2: The sum of squared distances from the mean.
         singles: The number of values that occur once, or None if unknown.
         frequencies: The list of values with counts, or None.
@@ -170,7 +170,7 @@ def aggregate_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, det
 def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -> PartialAggregate:
     """Aggregate strings or binary values of which most occur once.
 
-    Values with the same 63-bit hash count as equal: among ten million, one count in 180,000 is short by one.
+    Values with the same 63-bit hash count as equal: with ten million values, one count in 180,000 is too small by one.
     """
     texts = BinaryValues(values)
     number = len(values)
@@ -207,7 +207,7 @@ def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -
 
 
 def _count_repeats(values: pa.Array, texts: BinaryValues, repeats: ValueRepeats, detail: DetailLimits) -> ValueCounts:
-    """The list of the values that occur more than once; if it would be too long, of the most frequent ones."""
+    """List the values that occur more than once, or the most frequent of them if there are too many."""
     rows = repeats.rows
     counts = repeats.counts
     floor = 1
@@ -236,7 +236,7 @@ def _cut(values: list[bytes]) -> pa.Array:
 
 
 def combine_aggregates(parts: Sequence[PartialAggregate], column: Column, detail: DetailLimits) -> PartialAggregate:
-    """The whole of at least one part; with several, distinct values, points and histogram are approximate."""
+    """Combine one or more parts; with several, distinct values, points and histogram are approximate."""
     if len(parts) == 1:
         return parts[0]
     numbers = np.array([part.number for part in parts])
@@ -296,10 +296,7 @@ def _merge_frequencies(parts: Sequence[PartialAggregate], column: Column, detail
 def _merge_part_histograms(
     parts: Sequence[PartialAggregate], points: Any, column: Column, detail: DetailLimits
 ) -> Histogram | None:
-    """The histogram of the finite values of parts, from the merged quantile points of all their values.
-
-    Its counts are approximate.
-    """
+    """Make the histogram of the finite values of parts from the merged quantile points, with approximate counts."""
     number = sum(part.number for part in parts)
     below, above = np.sum([part.infinities for part in parts], axis=0).tolist()
     if below + above > 0:
@@ -343,7 +340,7 @@ def _merge_finite_histograms(
 
 
 def _limit_distinct(parts: Sequence[PartialAggregate], sketch: DistinctSketch) -> int:
-    """The estimate of distinct values, within the limits that exact counts of parts set."""
+    """Limit the estimate of distinct values by the exact counts of parts."""
     exact_counts = [part.distinct for part in parts if part.error == 0]
     least = max(exact_counts, default=0)
     most = sum(exact_counts)
@@ -353,7 +350,7 @@ def _limit_distinct(parts: Sequence[PartialAggregate], sketch: DistinctSketch) -
 
 
 def _merge_points(points: Sequence[Any], numbers: NDArray[np.int64]) -> Any:
-    """The quantile points of all values from those of each part."""
+    """Merge the quantile points of parts."""
     steps = len(points[0]) - 1
     if isinstance(points[0], list):
         return quantiles.merge_text_points(points, numbers, steps)

@@ -1,4 +1,4 @@
-"""Rows of the objects of a block: summaries, sketches, value lists and histograms."""
+"""Makes the rows of a block's objects: summaries, sketches, value lists and histograms."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def summary_rows(rows: Iterable[Row]) -> pa.Table:
 
 
 def sketch_rows(rows: Iterable[Row]) -> pa.Table:
-    """A table of the schema `sketches`: of the same rows, those that have a sketch or a filter."""
+    """A table of the schema `sketches`, with the rows that have a sketch or a filter."""
     return _file_rows(SKETCHES, [row for row in rows if _has_sketch(row[2])])
 
 
@@ -106,7 +106,7 @@ def table_summary_rows(rows: Iterable[TableRow]) -> pa.Table:
 
 
 def table_sketch_rows(rows: Iterable[TableRow]) -> pa.Table:
-    """A table of the schema `table-sketches`: of the same rows, those that have a sketch."""
+    """A table of the schema `table-sketches`, with the rows that have a sketch."""
     with_sketch = [row for row in rows if row[1].theta is not None]
     ordered = sorted(with_sketch, key=itemgetter(0))
     columns, statistics, _ = _transpose(ordered)
@@ -133,7 +133,7 @@ def _transpose(rows: Sequence[tuple[Any, Any, Any]]) -> tuple[list[Any], list[An
 def _table(schema: pa.Schema, statistics: Sequence[ColumnStatistics], **ordinals: list[int]) -> pa.Table:
     columns = [_list_values(field, statistics, ordinals) for field in schema.names]
     rows = [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
-    # One array of rows costs half of what one for each field does.
+    # Making one array of rows takes half the time of making an array for each field.
     batch = pa.RecordBatch.from_struct_array(pa.array(rows, pa.struct(list(schema))))
     return pa.Table.from_batches([batch])
 

@@ -1,4 +1,4 @@
-"""User-defined statistics of one column of one data file: the column's values are handed to their functions."""
+"""Computes user-defined statistics of one column of one data file, by calling their functions with its values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OFFSET = 4
 
 @dataclass(frozen=True)
 class StatisticPickle:
-    """A statistic on its way to an executor, where it may turn out not to be importable.
+    """A pickled statistic for an executor, which may not be able to import it.
 
     Attributes:
         name: The statistic's name.
@@ -50,7 +50,7 @@ class StatisticPickle:
 
 
 class UserFunctionError(Exception):
-    """A user's function failed; the text says why."""
+    """A failure of a user's function, with the reason as its text."""
 
 
 def unpickle_statistics(pickles: Iterable[StatisticPickle]) -> tuple[tuple[Statistic, ...], dict[str, str]]:
@@ -60,7 +60,7 @@ def unpickle_statistics(pickles: Iterable[StatisticPickle]) -> tuple[tuple[Stati
     for statistic in pickles:
         try:
             statistics.append(pickle.loads(statistic.code))  # noqa: S301 - made by the driver for this job, never stored
-        except Exception as error:  # noqa: BLE001 - whatever a user's module does when it is imported
+        except Exception as error:  # noqa: BLE001 - importing a user's module may raise any error
             failed[statistic.name] = f"a worker cannot load it: {_describe_error(error)}"
     return tuple(statistics), failed
 
@@ -90,8 +90,8 @@ def _repeat(constant: pa.Array, rows: int) -> Iterator[pa.Array]:
 class UserDefinedKernel:
     """Collects values up to a limit and calls the functions with them.
 
-    Where a column has more values than the limit, the functions are called for one part after the other and their
-    results merged; a statistic without `merge` fails then, and says so.
+    If a column has more values than the limit, the functions are called for each part, and their results are merged; a
+    statistic without `merge` fails.
     """
 
     def __init__(self, column: Column, statistics: Sequence[Statistic], limit: int = 64 << 20) -> None:
@@ -178,7 +178,7 @@ def call_user_function(function: Any, argument: Any) -> Any:
         result = function(argument)
         if isinstance(result, pa.Scalar):
             return result.as_py()
-    except (Exception, SystemExit) as error:  # its faults are its own
+    except (Exception, SystemExit) as error:  # a user's function may raise any error
         raise UserFunctionError(_describe_error(error)) from error
     return result
 
@@ -212,7 +212,7 @@ def column_arrow_type(column: Column) -> pa.DataType:
 
 
 def _split(chunk: pa.Array, arrow_type: pa.DataType, limit: int) -> Iterator[pa.Array]:
-    """Plain arrays of the column's type, none much larger than the limit."""
+    """Split a chunk into plain arrays of the column's type, none much larger than the limit."""
     if isinstance(chunk, pa.ExtensionArray):
         chunk = chunk.storage
     rows = max(1, len(chunk) * limit // max(_decoded_bytes(chunk), 1))

@@ -1,4 +1,4 @@
-"""Lists of values with their frequencies: those that are listed, and the most that any further one can have."""
+"""Lists of values with their frequencies, and the greatest frequency that other values can have."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMPLETE = "complete"
 
 _COMMON_LENGTH = 64  # bytes of a value
 _SHORT = 4096
-"""The longest list that is measured as it packs; longer ones cost time when they are read, too."""
+"""The longest list whose packed size is computed; the size of a longer one is estimated, to be quick."""
 
 _FRAME = 32
 _BLOCK = 256
@@ -65,12 +65,12 @@ class ValueCounts:
     def _parts(self) -> tuple[Any, ...]:
         values = self.values
         if pa.types.is_floating(values.type):
-            values = values.view(pa.int64())  # in which NaN is equal to itself
+            values = values.view(pa.int64())  # so that NaN is equal to itself
         return self.kind, self.floor, values, self.counts.tolist()
 
     @property
     def size(self) -> int:
-        """About as many bytes as the list takes when it is stored, or more."""
+        """The estimated bytes of the stored list; it hardly takes more."""
         number = len(self)
         if number == 0:
             return 0
@@ -81,24 +81,24 @@ class ValueCounts:
         return int(pc.sum(pc.binary_length(self.values)).as_py()) + 3 * number
 
     def is_uncut(self, most: int) -> bool:
-        """Whether all values are listed, no more than `most`, and of a length that is common."""
+        """Whether all values are listed, at most `most` of them, and of usual lengths."""
         return self.kind == COMPLETE and len(self) <= most and self.size <= most * _COMMON_LENGTH
 
     def limit(self, detail: DetailLimits) -> ValueCounts:
-        """The same where it takes no more room than it may, else the most frequent of the values."""
+        """Keep the list if it fits the limits, else only its most frequent values."""
         if self.is_uncut(detail.longest_uncut) or self.size <= detail.list_bytes:
             return self
         return self.keep_most_frequent(detail.top)
 
     def keep_most_frequent(self, top: int) -> ValueCounts:
-        """The most frequent of these values; of equally frequent ones the least."""
+        """Keep the most frequent of these values; of equally frequent ones, the least."""
         if len(self) <= top:
             return self
         positions, floor = _most_frequent(self.counts, top)
         return _listed(TOP, max(floor, self.floor), self.values.take(pa.array(positions)), self.counts[positions])
 
     def add_nan(self, number: int, top: int) -> ValueCounts:
-        """The same with the NaNs of the column, which are greater than all numbers."""
+        """Add the NaNs of the column, which are greater than all numbers."""
         if number == 0:
             return self
         if self.kind != COMPLETE and number <= self.floor:
@@ -110,7 +110,7 @@ class ValueCounts:
         return with_nan.keep_most_frequent(top)
 
     def sort_by_count(self) -> ValueCounts:
-        """The same list by falling frequency, then value."""
+        """Sort the list by descending frequency, then by value."""
         order = np.argsort(-self.counts, kind="stable")
         return replace(self, values=self.values.take(pa.array(order)), counts=self.counts[order])
 
@@ -131,7 +131,7 @@ def choose_counted_values(counts: Counts, detail: DetailLimits) -> tuple[str, in
 
 
 def _most_frequent(counts: Counts, top: int) -> tuple[NDArray[np.intp], int]:
-    """The places of the most frequent values, of equally frequent ones the first, and the floor of the others."""
+    """Find the positions of the most frequent values, and the floor of the others; of equal counts, the first wins."""
     if len(counts) <= top:
         return np.arange(len(counts)), 0
     rank = len(counts) - top
@@ -145,7 +145,7 @@ def _most_frequent(counts: Counts, top: int) -> tuple[NDArray[np.intp], int]:
 
 
 def make_value_counts(kind: str, floor: int, values: pa.Array, counts: Counts) -> ValueCounts:
-    """A list, without the values that are longer than the format keeps."""
+    """Make a list without the values that are too long for the format."""
     if is_text_type(values.type):
         lengths = pc.binary_length(values)
         is_short = pc.less_equal(lengths, LONGEST_COUNTED_VALUE).to_numpy(zero_copy_only=False)
@@ -161,7 +161,7 @@ def make_value_counts(kind: str, floor: int, values: pa.Array, counts: Counts) -
 def _listed(kind: str, floor: int, values: pa.Array, counts: Counts) -> ValueCounts:
     if kind != TOP or floor != 1:
         return ValueCounts(kind, floor, values, counts)
-    # All that occur more than once are there: the others say nothing.
+    # With a floor of 1, all repeated values are listed; values that occur once are not needed.
     repeats = counts > 1
     return ValueCounts(DUPLICATES, 1, values.filter(pa.array(repeats)), counts[repeats])
 
@@ -183,7 +183,7 @@ def merge_value_counts(lists: Sequence[ValueCounts | None], top: int) -> ValueCo
 
 
 def _merge_exact_counts(parts: Sequence[ValueCounts]) -> ValueCounts:
-    """The values that every part lists, ascending."""
+    """Merge the values that every part lists, ascending."""
     values = pa.concat_arrays(list(map(attrgetter("values"), parts)))
     counts = np.concatenate(list(map(attrgetter("counts"), parts)))
     part_floors = list(map(attrgetter("floor"), parts))
@@ -205,7 +205,7 @@ def _merge_exact_counts(parts: Sequence[ValueCounts]) -> ValueCounts:
 
 
 def _size_of_integers(values: NDArray[np.int64], counts: Counts) -> int:
-    """About as many bytes as integers, ascending, and their counts take as they are stored: ranked, and packed."""
+    """Estimate the bytes of ascending integers and their counts when they are sorted by count, and packed."""
     number = len(values)
     span = int(values[-1]) - int(values[0])
     if number > _SHORT:
