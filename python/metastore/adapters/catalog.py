@@ -25,8 +25,8 @@ class CatalogEntry:
         identifier: The name as quoted SQL, as the user wrote it.
         provider: The table format, lower case.
         location: Root of the table.
-        uuid: Its identity, as in the manifest.
-        name_mapping: Iceberg's name mapping, as the table property has it.
+        uuid: Its uuid, as in the manifest.
+        name_mapping: The table property with Iceberg's name mapping.
     """
 
     name: str
@@ -43,7 +43,7 @@ class CatalogEntry:
 
 
 def look_up_table(spark: SparkSession, table: str) -> CatalogEntry:
-    """Look a table up by name, as a user who may read all of it: everything that is done by name begins here."""
+    """Look up a table by name, and require that the user may read all of it."""
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # noqa: PLC0415 - no types
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
 
@@ -57,7 +57,7 @@ def look_up_table(spark: SparkSession, table: str) -> CatalogEntry:
         if _not_found(failure):
             raise TableNotFound(table) from None
         raise UnsupportedTable(table, first_line(failure)) from failure
-    except Py4JJavaError as failure:  # what a catalog raises is no error of Spark's
+    except Py4JJavaError as failure:  # errors of a catalog are not Spark's
         message = failure.java_exception.getMessage() or failure
         raise CatalogFailed(table, first_line(message)) from None
     facts = json.loads(row.facts)

@@ -1,4 +1,4 @@
-"""Tables that other libraries have opened: the data files that they have now, without Spark."""
+"""Tables that pyiceberg or deltalake has opened, and their current data files, without Spark."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CurrentTable:
-    """A table as a library has opened it.
+    """A table that a library has opened.
 
     Attributes:
         format: As in `contract/formats.json`.
         name: Its name for people.
         location: Its root.
         lineage: Its snapshots and columns.
-        list_files: Lists the data files of the current one; `deletes` says whether something deletes rows.
-        access: How the library reaches its location on an object store.
+        list_files: Lists the data files of the current snapshot; their `deletes` is not None if rows are deleted.
+        access: The library's credentials for the location.
     """
 
     format: str
@@ -41,10 +41,10 @@ class CurrentTable:
 
 
 def open_table(location: Any) -> CurrentTable | None:
-    """Take over a table that a library has opened, or open one by its name; None if it is a location.
+    """Describe a table that a library has opened, or open one by its name; None for a location.
 
     Raises:
-        InvalidArgument: It is nothing of these.
+        InvalidArgument: It is none of these.
         TableNotFound: It is a name that its catalog does not have.
     """
     if isinstance(location, PathLike):
@@ -56,10 +56,10 @@ def open_table(location: Any) -> CurrentTable | None:
 
 
 def describe_table(table: Any) -> CurrentTable:
-    """Take over a table that pyiceberg or deltalake has opened.
+    """Describe a table that pyiceberg or deltalake has opened.
 
     Raises:
-        InvalidArgument: It is neither.
+        InvalidArgument: It is another object.
     """
     names = set()
     for base in type(table).__mro__:
@@ -83,7 +83,7 @@ def load_named_table(name: str) -> Any | None:
     """Load an Iceberg table by its name, such as `catalog.db.t`, in a catalog that pyiceberg is configured for.
 
     Returns:
-        A pyiceberg `Table`; None if the name is a folder's, or begins with no catalog of pyiceberg's configuration.
+        A pyiceberg `Table`; None if the name is a path, or its first part is no catalog in pyiceberg's configuration.
 
     Raises:
         TableNotFound: The catalog has no such table.

@@ -1,4 +1,4 @@
-"""Delta tables: what Delta's own log says."""
+"""The table format Delta."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def complete(answer: ShimAnswer) -> TableFacts:
     return replace(answer.facts, absent_is_null=True)
 
 
-def pin_snapshot(facts: TableFacts, entry: CatalogEntry) -> TableFacts:  # noqa: ARG001 - formats are asked alike
+def pin_snapshot(facts: TableFacts, entry: CatalogEntry) -> TableFacts:  # noqa: ARG001 - other formats need it
     """Pin reads of a Delta table to its version."""
     if installed_spark_line() >= (4, 0):
         snapshot_sql = f"{facts.snapshot_sql} VERSION AS OF {facts.snapshot}"
         return replace(facts, snapshot_sql=snapshot_sql)
-    # Where Hudi's extension is listed, its parser takes VERSION AS OF of all tables for its own.
+    # Before Spark 4, the parser of Hudi's extension handles VERSION AS OF of all tables.
     return replace(facts, snapshot_options={"versionAsOf": str(facts.snapshot)})
 
 

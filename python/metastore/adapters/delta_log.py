@@ -49,7 +49,7 @@ def _find_properties(name: str, data: bytes | None) -> dict[str, str] | None:
 
 
 def _read_actions(name: str, data: bytes) -> Iterable[dict[str, Any]]:
-    """Read the actions of a commit or a checkpoint; those of a checkpoint have their configuration alone."""
+    """Read the actions of a commit or a checkpoint; those of a checkpoint only have the configuration."""
     if not name.endswith(".parquet"):
         return map(json.loads, data.splitlines())
     checkpoint = pq.ParquetFile(pa.BufferReader(data))

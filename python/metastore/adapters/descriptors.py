@@ -1,4 +1,4 @@
-"""The interface of a table format, and the formats by name: no other module names one."""
+"""The interface of a table format, and the formats by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FORMAT_NAMES = format_names()
 WITH_LOG_FILES = formats_with("log_files")
-"""Table formats that have files beside the data files which may change any value of their rows."""
+"""Table formats with log files beside the data files, which may change any value of a row."""
 
 
 class EncodedSketch(NamedTuple):
@@ -41,29 +41,29 @@ class EncodedSketch(NamedTuple):
 
 @dataclass(frozen=True)
 class TableFormat:
-    """A table format: `FORMAT` in the module of `metastore.adapters` that is called like it.
+    """A table format: the constant `FORMAT` in the module of `metastore.adapters` with its name.
 
     Attributes:
-        name: As in settings, manifests and the folders of stores.
+        name: Its name in settings, manifests and folders of stores.
         complete: Completes the shim's facts of a table by the format's own rules.
         pin_snapshot: Pins reads of a table that has a snapshot to it, as far as the format can.
         file_sql: SQL of a row's data file.
-        shows_uri: Whether that is a URI, and not yet `DataFile.location`.
+        shows_uri: Whether the result of `file_sql` is a URI, which differs from `DataFile.location`.
         position_sql: SQL of a row's position in its file; None if the format shows none.
         has_sql_paths: Whether SQL reads a table by its path.
         may_hide_positions: Whether some tables show no positions.
         deleted_sql: SQL of whether a row is deleted, where deleted rows can be read as well.
         is_cached: Whether Spark caches a table's metadata until REFRESH TABLE.
-        read_lineage: Reads the snapshots from the metadata in a table's folder, without Spark; None if nothing is
-            certain.
+        read_lineage: Reads the snapshots from the metadata in a table's folder, without Spark; None if these are
+            uncertain.
         read_properties: Reads the table properties from the metadata in a table's folder, without Spark; None if
             unknown.
         refuse_expressions: Returns the reason why a table has no statistics of expressions, or None.
-        name_snapshot: Names the snapshot of some data files, if a listing is all that makes a snapshot.
+        name_snapshot: Names the snapshot of a list of data files, if a listing is the only kind of snapshot.
         count_deleted_rows: Counts by path the deleted rows of data files that the table's metadata does not count.
         publish_sketches: Writes sketches of a snapshot's columns, by their keys, for other engines, unless they exist,
             and returns the keys of all columns with such a sketch; None if the format has no such statistics.
-        has_own_storage: Whether a table may have keys of its own for the place where it lies.
+        has_own_storage: Whether a table may have keys of its own for its location.
     """
 
     name: str
@@ -97,6 +97,6 @@ class TableFormat:
 
 def describe_format(name: str) -> TableFormat:
     """Return the table format of that name, one of FORMAT_NAMES."""
-    if name not in FORMAT_NAMES:  # which a store's manifest may say
+    if name not in FORMAT_NAMES:  # such as in the manifest of a later version
         raise ValueError(f"{name} is no table format")
     return cast("TableFormat", import_module(f"metastore.adapters.{name}").FORMAT)

@@ -1,4 +1,4 @@
-"""Expressions over a table's columns, which have statistics as columns have: Spark resolves and evaluates them."""
+"""Expressions over a table's columns that have statistics like columns; Spark resolves and evaluates them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class TableExpressions:
 
     Attributes:
         columns: The expressions as columns of the statistics; equal expressions are one column.
-        keys: Expression as it was written to the key of its column.
-        failed: Expression that cannot have statistics to the reason.
+        keys: The text of each expression to the key of its column.
+        failed: The text of each expression that cannot have statistics to the reason.
     """
 
     columns: tuple[Column, ...] = ()
@@ -44,7 +44,7 @@ class TableExpressions:
 def resolve_expressions(
     spark: SparkSession, facts: TableFacts, texts: Sequence[str], selected: Sequence[Column]
 ) -> TableExpressions:
-    """Resolve expressions over a table; those that read other columns than the selected ones are left out."""
+    """Resolve expressions over a table, without those that read columns that are not selected."""
     selected_keys = {column.key for column in selected}
     columns: dict[str, Column] = {}
     keys: dict[str, str] = {}
@@ -65,7 +65,7 @@ def resolve_expressions(
 
 
 def _describe_rows(rows: DataFrame, facts: TableFacts) -> list[dict[str, Any]]:
-    """Ask the shim about each column of a query over one table: its key and the columns it reads, or a refusal."""
+    """Let the shim describe each column of a query over one table: its key and the columns it reads, or a refusal."""
     keys = {"\0".join(column.path): column.key for column in facts.columns}
     shim = jvm_session.load_shim_class(rows.sparkSession, "TableExpressions")
     with translate_errors(facts.name):
@@ -74,7 +74,7 @@ def _describe_rows(rows: DataFrame, facts: TableFacts) -> list[dict[str, Any]]:
 
 
 def require_expressions(rows: DataFrame, facts: TableFacts, expressions: Sequence[Column]) -> list[frozenset[str]]:
-    """Require that the last columns of a query are these expressions, and return the keys of the columns each reads."""
+    """Require that the last columns of a query are these expressions; return the keys of columns that each reads."""
     descriptions = _describe_rows(rows, facts)
     descriptions = descriptions[len(descriptions) - len(expressions) :]
     keys = [description.get("key") for description in descriptions]

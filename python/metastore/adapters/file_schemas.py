@@ -1,4 +1,4 @@
-"""Types in which data files hold columns, and how readers that cast show them."""
+"""Types of columns in data files, and the casts of readers to the table's types."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _TEXTS = {"string", "binary"}
 
 @dataclass(frozen=True)
 class FilesOfOneSchema:
-    """Data files that hold columns in the same types.
+    """Data files that have columns in the same types.
 
     Attributes:
         files: The files.
-        schema: All their columns; not every file need have each.
+        schema: All columns of these files; a file may lack some.
     """
 
     files: tuple[DataFile, ...]
@@ -48,7 +48,7 @@ class FilesOfOneSchema:
         return data_type.simpleString()
 
     def is_clear(self, column: Column) -> bool:
-        """Whether what readers show follows from what the files hold, on every Java."""
+        """Whether all readers show the same values for a column of these files, on every Java."""
         if column.encoding is None:
             return True
         file_type = self.type_of(column)
@@ -60,7 +60,7 @@ class FilesOfOneSchema:
         return is_exact_cast(file_type, column.type)
 
     def cast_sql(self, column: Column, name: str) -> str:
-        """Write SQL of a column as readers that cast show it."""
+        """Write SQL that casts a column as readers do."""
         file_type = self.type_of(column)
         if column.encoding is None or file_type == column.type:
             return name
@@ -71,7 +71,7 @@ class FilesOfOneSchema:
 
 
 def group_by_file_schema(spark: SparkSession, files: Sequence[DataFile]) -> list[FilesOfOneSchema]:
-    """Group data files by the types in which they hold columns, for which their footers are read."""
+    """Group data files by the types of their columns; this reads footers."""
     ordered = sorted(files, key=lambda file: file.path.rpartition("_")[2])
     return list(_list_groups(spark, ordered))
 
@@ -94,7 +94,7 @@ def _list_groups(spark: SparkSession, files: Sequence[DataFile]) -> Iterator[Fil
 def mark_unknown_columns(
     groups: Iterable[FilesOfOneSchema], columns: Sequence[Column]
 ) -> tuple[tuple[DataFile, ...], tuple[Refusal, ...]]:
-    """Mark in each file the columns whose shown values do not follow from what it holds, and make their refusals."""
+    """Mark the columns of each file whose values differ between readers, and make refusals for them."""
     files: list[DataFile] = []
     paths_by_type: dict[tuple[Column, str], list[str]] = defaultdict(list)
     for group in groups:

@@ -1,4 +1,4 @@
-"""Hudi tables: the base files of the file slices of one instant, for only Hudi reads every kind of timeline."""
+"""The table format Hudi: data files are the base files of the file slices at one instant."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def complete(answer: ShimAnswer) -> TableFacts:
     """Complete the facts of a Hudi table at the instant that its name stands for.
 
-    A slice's log files count as deletes: its base file is described by itself. A column that a base file lacks is null
-    there, if no column has its name in other case, which Spark may find, and if readers let it be null: of others they
-    show what the memory holds.
+    The log files of a slice count as deletes, because statistics describe its base file alone. A column that a base
+    file lacks is null there, unless another column has its name in another case, or readers take it to be never null:
+    these read undefined memory.
     """
     keys = {column.key for column in answer.facts.columns}
     return replace(answer.facts, nameless_is_null=frozenset(keys - answer.required))
@@ -26,7 +26,7 @@ def complete(answer: ShimAnswer) -> TableFacts:
 
 def pin_snapshot(facts: TableFacts, entry: CatalogEntry) -> TableFacts:
     """Pin reads of a Hudi table to its instant."""
-    if entry.is_path:  # which SQL does not read
+    if entry.is_path:  # SQL does not read Hudi tables by path
         options = {"path": facts.location, "as.of.instant": str(facts.snapshot)}
         return replace(facts, snapshot_options=options)
     snapshot_sql = f"{facts.snapshot_sql} TIMESTAMP AS OF '{facts.snapshot}'"

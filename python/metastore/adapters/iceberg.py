@@ -1,4 +1,4 @@
-"""Iceberg tables: what their metadata says, and how many rows their delete files delete."""
+"""The table format Iceberg, including the number of rows that delete files delete."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 _COMPARED_PATHS = 200
-"""Iceberg compares no longer IN with the bounds of a delete file: it would read them all."""
+"""With more paths in an IN, Iceberg does not compare the bounds of delete files, and reads all of them."""
 _MOST_COMPARISONS = 10
-"""Each row of a delete file is compared with so many lists of paths at most, or else looked up in a hash table."""
+"""The most lists of paths with which each row of a delete file is compared; with more paths, a hash table is used."""
 
 
 def complete(answer: ShimAnswer) -> TableFacts:
@@ -44,7 +44,7 @@ def pin_snapshot(facts: TableFacts, entry: CatalogEntry) -> TableFacts:
 
 
 def _refuse_expressions(facts: TableFacts) -> str | None:
-    # A name mapping that changes gives other columns to files that have no field ids.
+    # If the name mapping changes, files without field ids have other columns.
     if PROPERTY in facts.properties:
         return "of a table with a name mapping none are kept"
     return None
@@ -65,7 +65,7 @@ def _publish_sketches(spark: SparkSession, facts: TableFacts, sketches: Mapping[
 def _at_snapshot(identifier: str, snapshot: str) -> str:
     if installed_spark_line() >= (4, 0):
         return f"{identifier} VERSION AS OF {snapshot}"
-    # Where Hudi's extension is listed, its parser takes VERSION AS OF of all tables for its own.
+    # Before Spark 4, the parser of Hudi's extension handles VERSION AS OF of all tables.
     return f"{identifier}.snapshot_id_{snapshot}"
 
 
@@ -110,7 +110,7 @@ def _count_positions(spark: SparkSession, facts: TableFacts, files: Sequence[Dat
 
 
 def _count_positions_within(spark: SparkSession, rows: DataFrame, files: Sequence[DataFile]) -> dict[str, int]:
-    """Count the positions that the data files have: a delete file may name others, too, which delete nothing."""
+    """Count the positions that exist in the data files: delete files may have others, which delete nothing."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
 
     lengths = {file.path: file.physical_rows for file in files}
@@ -127,7 +127,7 @@ def _count_marked_rows(spark: SparkSession, facts: TableFacts, files: Sequence[D
 
     rows = spark.sql(f"SELECT _file, _deleted FROM {_at_snapshot(facts.identifier, str(facts.snapshot))}")
     if len(files) < len(facts.files):
-        rows = rows.where(rows["_file"].isin([file.path for file in files]))  # as the shim leaves files out by it
+        rows = rows.where(rows["_file"].isin([file.path for file in files]))  # the shim skips files by this condition
     counted = rows.groupBy("_file").agg(F.count_if("_deleted").alias("deleted"))
     return {row["_file"]: row["deleted"] for row in collect_arrow(counted).to_pylist()}
 
@@ -135,8 +135,8 @@ def _count_marked_rows(spark: SparkSession, facts: TableFacts, files: Sequence[D
 def _select_paths(spark: SparkSession, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
     """Select the deleted positions of some data files.
 
-    Iceberg leaves delete files out by the bounds of their paths where the condition has few paths. Many paths take most
-    delete files anyway: a join then costs each row one look-up, whatever the number of paths.
+    If the condition has few paths, Iceberg skips delete files by the bounds of their paths. Many paths need most delete
+    files anyway; with a join, each row then needs only one look-up.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
 

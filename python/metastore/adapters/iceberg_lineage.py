@@ -1,8 +1,7 @@
 """The snapshots of an Iceberg table, read from the metadata at its location.
 
-Only Iceberg's file system tables (`v7.metadata.json`, as a Hadoop catalog writes them) keep their truth at their
-location. Where a catalog names the metadata file, a file that lies there may be the trace of a commit that never took
-place: nothing is claimed about it, and `current` is unknown.
+Only tables of a Hadoop catalog (`v7.metadata.json`) have their current metadata at their location. Other catalogs name
+the metadata file, and a newer file may be left from a failed commit: then `current` is unknown.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _SPARK_TYPES = {
 
 
 def read_lineage(table: Folder) -> Lineage | None:
-    """Read the snapshots from the metadata at a table's location; None if nothing is certain."""
+    """Read the snapshots from the metadata at a table's location; None if they are uncertain."""
     folder = table / "metadata"
     try:
         name = _find_newest(folder.names())
@@ -65,8 +64,8 @@ def read_lineage(table: Folder) -> Lineage | None:
 def read_properties(table: Folder) -> Mapping[str, str] | None:
     """Return the table properties of the newest metadata file, or None if no file is the newest.
 
-    Where a catalog names the current file, the newest may be of a commit that failed. So the answer serves to name
-    misspelt properties, and nothing else.
+    If a catalog names the current file, the newest may be left from a failed commit. So the result is only good enough
+    to find misspelt properties.
     """
     folder = table / "metadata"
     try:
@@ -92,7 +91,7 @@ def _read_metadata(folder: Folder, name: str | None) -> Mapping[str, Any] | None
 
 
 def _find_newest_of_catalog(names: tuple[str, ...]) -> str | None:
-    """Return the metadata file with the highest number; None if several have it, of which one was committed."""
+    """Return the metadata file with the highest number; None if several files have it."""
     versions = _number_versions(names, _CATALOG_VERSION)
     highest, name = max(versions, default=(0, None))
     numbers = [number for number, _ in versions]
@@ -102,7 +101,7 @@ def _find_newest_of_catalog(names: tuple[str, ...]) -> str | None:
 
 
 def _find_newest(names: tuple[str, ...]) -> str | None:
-    """Return the metadata file that a Hadoop catalog committed last; None if another catalog wrote some file."""
+    """Return the metadata file that a Hadoop catalog committed last; None if another catalog wrote some files."""
     if _number_versions(names, _CATALOG_VERSION):
         return None
     # A Hadoop catalog commits by creating the next number; version-hint.text is only where it starts to look.

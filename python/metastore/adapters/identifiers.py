@@ -1,4 +1,4 @@
-"""The column that a user names."""
+"""SQL names: split, quoted, and resolved to columns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def quote_name(parts: Iterable[str]) -> str:
 
 
 def find_column(columns: Sequence[Column], name: str, table: str) -> Column:
-    """Find the column of that name as Spark does: exactly, or in another case if only one column has the name then."""
+    """Find the column of a name as Spark does: in the same case, or in another case if only one column matches."""
     exact = _find_exactly(columns, name)
     if exact is not None:
         return exact
@@ -49,7 +49,7 @@ def find_column(columns: Sequence[Column], name: str, table: str) -> Column:
 
 
 def _explain_missing(columns: Sequence[Column], name: str, table: str) -> MetastoreError:
-    """The error that no column has a name: that of a struct, or one that is not there."""
+    """Make the error for a name that is no column: it may be a struct."""
     field = _find_field(columns, name)
     if field is not None:
         return InvalidArgument("column", f"{name} is a struct", f"Name a field of it, such as {field.name}.")
@@ -65,7 +65,7 @@ def narrow_columns(columns: Sequence[Column], name: str | None, table: str) -> S
 
 
 def _find_exactly(columns: Sequence[Column], name: str) -> Column | None:
-    # Most names are those of top-level columns: these are compared without writing out a thousand column names.
+    # Most names are those of top-level columns, whose paths are compared first: making all names takes longer.
     if not _NEEDS_QUOTES.search(name):
         for column in columns:
             if column.path == (name,):
@@ -122,5 +122,5 @@ LOCATION = location_sql("_metadata.file_path")
 
 
 def escape_glob(path: str) -> str:
-    r"""Escape a path for `spark.read`, which takes paths for patterns."""
+    r"""Escape a path for `spark.read`, which treats paths as patterns."""
     return path.translate(_GLOB)

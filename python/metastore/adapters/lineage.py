@@ -1,4 +1,4 @@
-"""The snapshots of a table, as its own metadata at its location describes them."""
+"""The snapshots of a table by its own metadata."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def list_leaf_fields(
 ) -> Iterator[tuple[Mapping[str, Any], ...]]:
     """List the leaves of a schema in JSON as Spark sees them, each as the fields on the way to it.
 
-    Fields of structs are entered, lists and maps are leaves.
+    Structs are not leaves, but their fields are; lists and maps are leaves.
     """
     for member in struct["fields"]:
         path = (*parents, member)
@@ -38,14 +38,14 @@ class Lineage:
         uuid: The table's uuid.
         current: The id of its current snapshot, or None.
         parents: The parent of each snapshot that has not expired.
-        log: The milliseconds at which a snapshot became current, and its id; oldest first.
+        log: Times in milliseconds, each with the id of the snapshot that became current; oldest first.
         references: Branches and tags, by name.
-        schema: The leaves of the table's schema; none where they cannot be read.
+        schema: The leaves of the table's schema; empty if they cannot be read.
         schemas: The leaves of each snapshot's own schema, as far as they can be read.
-        files: Number of data files of each snapshot that says it.
-        removed: Number of data files that each snapshot took away from its parent, if it says it.
-        listed: The data files of the current snapshot, where they are all that is known of it.
-        name_mapping: How data files without field ids are read, where readers look for field ids.
+        files: Number of data files of each snapshot, as far as known.
+        removed: Number of data files that each snapshot removed from its parent, as far as known.
+        listed: The data files of the current snapshot, if it is a listing.
+        name_mapping: The name mapping, for formats whose readers look for field ids.
     """
 
     uuid: str
@@ -61,9 +61,10 @@ class Lineage:
     name_mapping: NameMapping | None = None
 
     def files_left(self, snapshot: str, since: str, files: int) -> int | None:
-        """Count the data files of an ancestor that a snapshot still has; None if the numbers do not say it.
+        """Count the data files of an ancestor that a snapshot still has; None if unknown.
 
-        What the ancestor's child takes away is of the ancestor; what later ones take away may have been added between.
+        The files that the ancestor's child removes are the ancestor's. Later snapshots may remove files that were added
+        after the ancestor, so the number is only known if they remove none.
         """
         ancestors = self.ancestors(snapshot)
         if since not in ancestors:
@@ -75,7 +76,7 @@ class Lineage:
         return files - removed_first
 
     def ancestors(self, snapshot: str | None) -> tuple[str, ...]:
-        """List a snapshot and those it came from, newest first."""
+        """List a snapshot and its ancestors, newest first."""
         ancestors: list[str] = []
         while snapshot is not None and snapshot not in ancestors:
             ancestors.append(snapshot)
@@ -83,7 +84,7 @@ class Lineage:
         return tuple(ancestors)
 
     def columns(self, snapshot: str | None) -> tuple[Column, ...]:
-        """Return the leaves of a snapshot's schema, the table's own for the current one; none if they are unknown."""
+        """Return the leaves of a snapshot's schema, and the table's for the current snapshot; empty if unknown."""
         if snapshot == self.current:
             return self.schema
         if snapshot is None:
@@ -91,7 +92,7 @@ class Lineage:
         return self.schemas.get(snapshot, ())
 
     def has_expired_ancestors(self, snapshot: str | None) -> bool:
-        """Whether older ancestors of a snapshot have expired: then their names are unknown."""
+        """Whether ancestors of a snapshot have expired, so that their ids are unknown."""
         ancestors = self.ancestors(snapshot)
         return bool(ancestors) and ancestors[-1] not in self.parents
 

@@ -1,4 +1,4 @@
-"""The facts and the identity of a table, whatever its format."""
+"""Loads the facts and the identity of a table of any format."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def load_entry_facts(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
 
 
 def identify_table(entry: CatalogEntry) -> tuple[TableIdentity, NameMapping | None]:
-    """Identify a table, and how it reads files without field ids, without looking at its files."""
+    """Return the identity and the name mapping of a table without listing its files."""
     identity = TableIdentity(entry.provider, entry.uuid, entry.location, entry.name)
     name_mapping = NameMapping(entry.name_mapping) if entry.provider == "iceberg" else None
     return identity, name_mapping

@@ -1,4 +1,4 @@
-"""Directories of Parquet files, by path or as tables of the session's catalog: their listing is all that is known."""
+"""The table format of directories of Parquet files, whose only metadata is their listing."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _DIGITS = 32
 def complete(answer: ShimAnswer) -> TableFacts:
     """Complete the facts of a directory of Parquet files.
 
-    A column that a file lacks is unknown there: Spark may find it under a name in other case.
+    A column that a file lacks is unknown there: Spark may find it under its name in another case.
     """
     return replace(answer.facts, unsettled=frozenset(answer.unsettled))
 
 
 def name_snapshot(files: Sequence[DataFile]) -> str:
-    """Name the snapshot that a listing is, as the shim does: by a digest of the path, size and time of each file."""
+    """Name the snapshot of a listing as the shim does: by a digest of the path, size and time of each file."""
     digest = hashlib.sha256()
     for file in sorted(files, key=_java_order):
         modified = file.modified or 0

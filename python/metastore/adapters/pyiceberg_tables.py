@@ -57,7 +57,7 @@ def describe_iceberg_table(table: Table) -> CurrentTable:
 def _list_files(table: Table) -> Iterator[DataFile]:
     try:
         tasks = list(table.scan().plan_files())
-    except (ValueError, NotImplementedError):  # equality deletes, which it does not read
+    except (ValueError, NotImplementedError):  # pyiceberg does not support equality deletes
         yield from _list_with_unknown_deletes(table)
         return
     targets = _find_vector_targets(table)
@@ -73,7 +73,7 @@ def _list_files(table: Table) -> Iterator[DataFile]:
 
 
 def _name_deletes(task: FileScanTask, targets: Mapping[str, set[str]]) -> str | None:
-    """Name the files that delete rows of a data file: all that pyiceberg lists but vectors of other data files."""
+    """Name the delete files of a data file: those that pyiceberg lists, without vectors of other data files."""
     path = task.file.file_path
     names = {delete.file_path for delete in task.delete_files}
     names_of_others = {name for name in names & targets.keys() if path not in targets[name]}
@@ -83,7 +83,7 @@ def _name_deletes(task: FileScanTask, targets: Mapping[str, set[str]]) -> str | 
 def _find_vector_targets(table: Table) -> Mapping[str, set[str]]:
     """Find the data files to which the deletion vectors of each file belong.
 
-    Pyiceberg takes vectors for deletes of all files of a partition.
+    Pyiceberg lists a vector as a delete file of all files of the partition.
     """
     if table.format_version < _WITH_VECTORS:
         return {}
@@ -115,7 +115,7 @@ def _read_vectors(io: FileIO, manifest: ManifestFile) -> Iterator[tuple[str, str
 
 
 def _list_with_unknown_deletes(table: Table) -> Iterator[DataFile]:
-    """List the data files as if each had deletes: pyiceberg does not say which have some."""
+    """List the data files as if all had deletes, because pyiceberg does not say which do."""
     files = table.inspect.data_files()
     for row in files.to_pylist():
         yield DataFile(

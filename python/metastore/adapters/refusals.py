@@ -18,7 +18,7 @@ ONLY_COUNTS = {
     "geometry": "geometries have row and null counts only",
     "geography": "geographies have row and null counts only",
 }
-"""Types whose values are not looked at."""
+"""Types whose values are not read."""
 _FAMILY = re.compile(r"[a-z]+(?=[<( ]|\Z)")
 """The name of a type without its parameters."""
 
@@ -37,7 +37,7 @@ REMOTE = "its file system is reached through Spark alone"
 
 NOTHING = "nothing is known"
 ONLY_BOUNDS = "only counts and bounds are known"
-"""Knowledge of values that readers cast: a float's double has the bounds of its neighbours."""
+"""What is known about values that readers cast; doubles made of floats have bounds."""
 
 NOT_DISTRIBUTED = "some data file has not been analyzed, or keeps only some of its values and only Spark can read it"
 """A reason that names a column for which a distribution was requested."""
@@ -49,7 +49,7 @@ SNAPSHOT_DAMAGED = "its list of data files was damaged: it is left out"
 """A reason that names an earlier snapshot."""
 
 EARLIER = "earlier snapshots"
-"""The subject for data files that the table does not have now, or columns as they were: these are not read again."""
+"""The subject for data files and columns that the table no longer has, and that cannot be read again."""
 
 _PARTS = {
     "summary": "summary",
@@ -62,12 +62,12 @@ _PARTS = {
 
 
 def describe_lost_parts(parts: Sequence[str]) -> str:
-    """Say what of an earlier snapshot's statistics is left out."""
+    """Describe the statistics of an earlier snapshot that are lost."""
     return f"its {_name_parts(parts)} were damaged, and its data files may be gone: these are left out"
 
 
 def describe_lost_files(paths: Sequence[str] | None, columns: Sequence[str]) -> str:
-    """Say what of the statistics of data files is left out."""
+    """Describe the statistics of data files that are lost."""
     if paths is None:
         return "a list of data files was damaged: what it listed of earlier snapshots alone is left out"
     statistics = f"the statistics of {', '.join(columns)}"
@@ -85,14 +85,14 @@ def _name_parts(parts: Sequence[str]) -> str:
 
 
 def describe_other_type(file_type: str, table_type: str, paths: Sequence[str], knowledge: str = NOTHING) -> str:
-    """Say that data files hold a column in a type from which readers cast."""
+    """Describe that data files have a column in another type, which readers cast."""
     verb = "holds" if len(paths) == 1 else "hold"
     holding = f"{_count_files(paths)}, such as {paths[0]}, {verb} it as {file_type}"
     return f"{holding}: {knowledge} of the {table_type} that is read"
 
 
 def reason_for_counts_only(spark_type: str) -> str | None:
-    """Say why a type has counts only."""
+    """Return the reason why a type has counts only, or None."""
     if " collate " in spark_type:
         return COLLATION
     family = _FAMILY.match(spark_type)

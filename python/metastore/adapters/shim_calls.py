@@ -1,4 +1,4 @@
-"""Errors of the shim as errors of this package."""
+"""Calls the shim, and translates its errors to those of this package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_FUNCTION = ("UNRESOLVABLE_TABLE_VALUED_FUNCTION", "UNRESOLVED_ROUTINE")
 
 @contextmanager
 def translate_errors(subject: str, spark: SparkSession | None = None) -> Iterator[None]:
-    """Raise Spark's error of a function of ours as the error it stands for; other errors pass."""
+    """Raise an error of our functions in Spark as the error of this package; other errors pass unchanged."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - only here
 
     try:
@@ -31,7 +31,7 @@ def translate_errors(subject: str, spark: SparkSession | None = None) -> Iterato
         translation = _translate(error, subject, spark)
         if translation is None:
             raise
-        # The Java side of the trace says nothing about a mistake in an argument.
+        # The Java stack trace does not help with a wrong argument.
         raise translation from None
 
 
@@ -52,15 +52,15 @@ def _is_missing_function(text: str) -> bool:
 
 
 def _read_facts(error: PySparkException) -> Mapping[str, str]:
-    """Return the facts that an error of the shim was made of, or none if Spark does not hand them over."""
+    """Return the parameters of an error of the shim; empty if Spark does not have them."""
     try:
         return dict(error.getMessageParameters() or {})
-    except Exception:  # noqa: BLE001 - of py4j, or of a server that has ended; the text of the error is there
+    except Exception:  # noqa: BLE001 - an error of py4j, or of a server that has ended: the text is enough
         return {}
 
 
 def _restore_from_facts(code: str, message: str, facts: Mapping[str, str]) -> errors.MetastoreError | None:
-    """Make the same error in Python; None if its text would be another."""
+    """Make the same error in Python; None if its text would differ."""
     restore = _RESTORED.get(code)
     if restore is None:
         return None
@@ -93,7 +93,7 @@ _RESTORED: Mapping[str, Callable[[Mapping[str, str]], errors.MetastoreError]] = 
         facts["setting"], facts["value"], facts["reason"], facts["hint"]
     ),
 }
-"""Errors whose facts a shell makes its own hints of."""
+"""Errors from whose parameters a shell makes its own hints."""
 
 
 def _rebuild_from_text(code: str, message: str, subject: str) -> errors.MetastoreError:
@@ -120,7 +120,7 @@ def _parse_near_names(message: str) -> tuple[str, ...]:
 
 
 def require_columns(rows: DataFrame, table: str) -> DataFrame:
-    """Require that the rows are columns of one table as they are stored, and return them."""
+    """Require that the rows are stored columns of one table, and return them."""
     with translate_errors(table):
         _checks(rows).requireColumns(table, jvm_session.to_jvm_rows(rows))
     return rows

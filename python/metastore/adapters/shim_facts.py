@@ -1,4 +1,4 @@
-"""Facts of tables from the shim, queried by SQL: only the JVM reads their metadata, or lists them as Spark does."""
+"""Gets the facts of tables from the shim by SQL: only the JVM can read the metadata of all formats."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ShimAnswer:
 
     Attributes:
         facts: The table itself.
-        unsettled: Data files that were written a moment ago: those that replace them may have the same time.
-        required: Keys of the columns that some reader takes to be never null, even in a file without them.
+        unsettled: Data files that were written a moment ago, so that a file that replaces one may have the same time.
+        required: Keys of the columns that some reader treats as never null, even in a file without them.
         has_current_schema: Whether a read of the snapshot by its id has the table's current schema.
     """
 

@@ -1,4 +1,4 @@
-"""Failures of Spark's jobs as errors of this package: the first cause, in one line."""
+"""Turns failures of Spark's jobs into errors of this package, with the cause in one line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _PYTHON = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Refused|Exi
 
 
 def find_cause(failure: Exception) -> str:
-    """Find the cause of a failed job in its text, as a person wants to read it."""
+    """Find the cause of a failed job in the text of its error."""
     text = str(failure)
     ours = _OURS.search(text)
     if ours is not None:
@@ -69,7 +69,7 @@ def find_cause(failure: Exception) -> str:
 
 
 def _find_error(text: str) -> str | None:
-    """The last error of Python, else that of Java, or None."""
+    """Find the last error of Python, else the error of Java, or None."""
     python_errors: list[str] = _PYTHON.findall(text)
     if python_errors:
         return python_errors[-1]
@@ -80,7 +80,7 @@ def _find_error(text: str) -> str | None:
 
 
 def _describe_unreadable(text: str, match: re.Match[str]) -> str:
-    """Say which file Spark cannot read, and why."""
+    """Describe which file Spark cannot read, and why."""
     path = re.sub(r"[.;]?(?: SQLSTATE: \w+)?$", "", match[1].strip())
     description = f"Spark cannot read {path}"
     causes = [cause for cause in _ROOT.findall(text) if not _UNREADABLE.search(cause)]
@@ -91,7 +91,7 @@ def _describe_unreadable(text: str, match: re.Match[str]) -> str:
 
 @contextmanager
 def raise_as_ours(table: str) -> Iterator[None]:
-    """Raise an error of Spark as the error of an ANALYZE."""
+    """Raise errors of Spark as `AnalyzeFailed`."""
     try:
         yield
     except SPARK_JOB_ERRORS as failure:
@@ -99,7 +99,7 @@ def raise_as_ours(table: str) -> Iterator[None]:
 
 
 def _find_hint(text: str) -> str:
-    """Say which Pythons a job ran, if that is why it failed."""
+    """Describe which Pythons a job ran, if this is why it failed."""
     if not _WRONG_PYTHON.search(text):
         return ""
     context = SparkContext._active_spark_context  # noqa: SLF001 - PySpark has no public name for it
@@ -116,7 +116,7 @@ def _find_hint(text: str) -> str:
 def leave_out_unreadable(
     files: Sequence[DataFile], read: Callable[[Sequence[DataFile]], T]
 ) -> tuple[T, tuple[Refusal, ...]]:
-    """Run a job over data files, and again without each that Spark says it cannot read."""
+    """Run a job over data files; repeat it without each file that Spark cannot read."""
     remaining = list(files)
     refused: list[Refusal] = []
     while True:

@@ -1,4 +1,4 @@
-"""Rows of data files as Spark reads them, file by file, where Python does not open the files itself."""
+"""Reads rows of data files by Spark, in the order of files, if Python cannot open these."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def read_matching_rows(
     spark: SparkSession, facts: TableFacts, columns: Sequence[Column], condition: str, files: Sequence[DataFile]
 ) -> DataFrame:
     """Read the live rows of some data files that satisfy a condition; columns as of `read_rows_by_spark`."""
-    if facts.has_other_rows:  # which are in none of the files
+    if facts.has_other_rows:  # some rows are in none of the files
         file_sql = "''"
     else:
         file_sql = _location_sql(facts)
@@ -78,7 +78,7 @@ def read_expressions_by_spark(
     """Compute expressions over the rows of some data files; columns as of `read_rows_by_spark`.
 
     Raises:
-        AnalyzeFailed: An expression is not the one that it was when it was looked up.
+        AnalyzeFailed: An expression has changed since it was resolved.
     """
     rows = _read_relation(spark, facts, expressions)
     require_expressions(rows, facts, expressions)
@@ -98,7 +98,7 @@ def _order_by_file(spark: SparkSession, rows: DataFrame, files: Sequence[DataFil
 
 
 def _read_relation(spark: SparkSession, facts: TableFacts, columns: Sequence[Column]) -> DataFrame:
-    """Read the table at its snapshot; deleted rows are marked where the format can, and left out elsewhere."""
+    """Read the table at its snapshot; deleted rows are marked if the format allows it, else left out."""
     deleted_sql = describe_format(facts.format).deleted_sql or "false"
     selected = [
         f"{_location_sql(facts)} AS {_FILE}",
@@ -114,7 +114,7 @@ def _location_sql(facts: TableFacts) -> str:
 
 
 def _read_parquet(spark: SparkSession, table: str, columns: Sequence[Column], files: Sequence[DataFile]) -> DataFrame:
-    """Read the files by themselves: no deletion vector stands between them and their rows."""
+    """Read the files directly, so that no deletion vector hides rows."""
     fields = []
     selected = [f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}"]
     for number, column in enumerate(columns):
@@ -133,7 +133,7 @@ def _read_parquet(spark: SparkSession, table: str, columns: Sequence[Column], fi
 def _read_groups(
     spark: SparkSession, table: str, columns: Sequence[Column], groups: Iterable[FilesOfOneSchema]
 ) -> Iterator[DataFrame]:
-    """Read each group of files with its own types, cast as readers of the table cast them."""
+    """Read each group of files with its own types, and cast columns as readers of the table do."""
     for group in groups:
         columns_of_files = [replace(column, type=group.type_of(column)) for column in columns]
         rows = _read_parquet(spark, table, columns_of_files, group.files)

@@ -1,4 +1,4 @@
-"""Calls of Spark that differ between its versions."""
+"""Calls of Spark that differ between versions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def create_frame(spark: SparkSession, table: pa.Table, schema: StructType | None
 
 
 def _collect_batches(frame: DataFrame) -> pa.Table:
-    import pyarrow as pa  # noqa: PLC0415 - only where Spark is old
+    import pyarrow as pa  # noqa: PLC0415 - only Spark 3.5 needs it
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - as above
 
     batches = frame._collect_as_arrow()  # type: ignore[operator] # noqa: SLF001 - what its own toPandas calls

@@ -1,4 +1,4 @@
-"""Tables as the pipeline sees them, whatever the format."""
+"""The facts of a table that are needed to analyze it, for all formats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Something that ANALYZE leaves out, and why.
+    """A column, file or other subject that ANALYZE leaves out, and the reason.
 
     Attributes:
         subject: The column or the data file.
@@ -38,9 +38,9 @@ class TableFacts:
 
     Attributes:
         format: As in `contract/formats.json`.
-        uuid: Identity; a table dropped and created again has another one.
+        uuid: Its uuid, which changes when the table is dropped and created again.
         location: Root of the table as its metadata spells it.
-        root: The same as a URI or an absolute local path that names the file system.
+        root: The location as a URI with a file system, or as an absolute local path.
         name: Full name, a label.
         identifier: The table as quoted SQL.
         snapshot: Identifier of the snapshot; None for a table that was never written.
@@ -52,14 +52,14 @@ class TableFacts:
         snapshot_sql: SQL of the relation at the snapshot, read under the current schema; see `snapshot_options`.
         refused: Columns without statistics, with the reason.
         properties: Table properties, as far as the format has them.
-        field_ids: Column key to field id, where keys are made of names and readers look for field ids.
+        field_ids: Column key to field id, if keys consist of names and readers look for field ids.
         nameless_is_null: Keys of columns that are null in all rows of a file without a column of that name in any case.
-        snapshot_options: Options of Spark's reader that pin the relation, where no SQL does; with `path` where it has
-            no name in SQL.
+        snapshot_options: Options of Spark's reader that pin the relation if SQL cannot; with `path` if the table has no
+            name in SQL.
         has_other_rows: Whether there are rows in other files, such as log files without a base file.
-        unsettled: Paths of the data files that were written a moment ago: those that replace them may have the same
-            modification time.
-        name_mapping: How data files without field ids are read, where readers look for field ids.
+        unsettled: Paths of the data files that were written a moment ago, so that a file that replaces one may have the
+            same modification time.
+        name_mapping: The name mapping, for formats whose readers look for field ids.
     """
 
     format: str
@@ -86,7 +86,7 @@ class TableFacts:
 
     @property
     def in_statements(self) -> str:
-        """The table in our ANALYZE TABLE: with a Parquet table's name, ANALYZE may be Spark's."""
+        """The table's name in ANALYZE TABLE; for a Parquet table its path, because by its name Spark may analyze it."""
         is_ours = self.format != "parquet" or self.name.startswith(f"{self.format}.")
         if is_ours:
             return self.name
@@ -101,12 +101,12 @@ class TableFacts:
 
     @property
     def is_physical(self) -> bool:
-        """Whether the rows of the data files are those of the table: none is deleted or changed by other files."""
+        """Whether the table has exactly the rows of its data files: other files delete or change none."""
         return not self.has_other_rows and all(file.deletes is None for file in self.files)
 
     @property
     def renamed(self) -> frozenset[str]:
-        """Keys of the columns that data files call by names of their own, known or not, as Hudi's files do."""
+        """Keys of the columns that have other names in data files, as in Hudi's."""
         keys: set[str] = set()
         if self.casts:
             for file in self.files:
@@ -115,7 +115,7 @@ class TableFacts:
 
     @property
     def casts(self) -> bool:
-        """Whether readers cast the values of a file that holds a column in another type: see `Column`."""
+        """Whether readers cast the values of a file that has a column in another type: see `Column`."""
         return self.format in CASTING
 
     @property
@@ -130,13 +130,13 @@ class TableFacts:
         return manifest
 
     def resolve_block(self, block: Block) -> Block:
-        """Give the columns of unchanged meaning in a block the keys that the table uses now."""
+        """Give the columns of a block the table's keys, if the name mapping has not changed them."""
         if self.name_mapping is None:
             return block
         return self.name_mapping.resolve_block(block)
 
     def resolve_snapshot(self, snapshot: Snapshot) -> Snapshot:
-        """Give the columns of unchanged meaning in a snapshot's entry the keys that the table uses now."""
+        """Give the columns of a snapshot's entry the table's keys, if the name mapping has not changed them."""
         if self.name_mapping is None:
             return snapshot
         return self.name_mapping.resolve_snapshot(snapshot)
