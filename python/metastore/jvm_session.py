@@ -39,6 +39,11 @@ def get_hadoop_configuration(spark: SparkSession) -> Any:
     return spark._jsparkSession.sessionState().newHadoopConf()
 
 
+def to_text(spark: SparkSession, characters: Any) -> str:
+    """Return an array of characters as a text, by one call: py4j reads an element by two."""
+    return str(spark._jvm.java.lang.String(characters))  # type: ignore[union-attr]
+
+
 def to_jvm_session(spark: SparkSession) -> Any:
     """Return the JVM's session, as the shim takes it."""
     return spark._jsparkSession

@@ -110,7 +110,7 @@ def _make_hadoop_lookup(spark: SparkSession) -> Callable[[str], str | None]:
 
     def lookup(key: str) -> str | None:
         characters = conf.getPassword(key)
-        return None if characters is None else "".join(characters)
+        return None if characters is None else jvm_session.to_text(spark, characters)
 
     return lookup
 
