@@ -14,7 +14,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.contract.Contract
-import org.metastore.spark.reason.{MetastoreException, NearNames, VisibleText}
+import org.metastore.spark.reason.{Indexed, MetastoreException, NearNames, VisibleText}
 
 /** The settings of one session, each read at the moment it is asked for: Spark conf, then environment, then default. */
 final class MetastoreConf(conf: SQLConf) {
@@ -146,7 +146,7 @@ object MetastoreConf extends Logging {
   private def valid[V](value: V)(isValid: V => Boolean): Option[V] =
     if (isValid(value)) Some(value) else None
 
-  private lazy val formats = Contract.named(Contract.read("formats")).map(_._1).toSet
+  private lazy val formats = Indexed.set(Contract.named(Contract.read("formats")))(_._1)
 
   private def namesIn(text: String): Seq[String] = text.split(",").map(_.trim).filter(_.nonEmpty).toSeq
 
@@ -156,10 +156,12 @@ object MetastoreConf extends Logging {
    */
   def findMisspelt(environment: Map[String, String]): Seq[(String, String, String, String)] = {
     val (begin, known) = ("METASTORE_", all.map(_.environment))
-    environment.toSeq.sorted.collect {
-      case (name, text) if name.startsWith(begin) && !known.contains(name) =>
-        (name, text, "environment", NearNames.phraseSuggestion(name, known, begin))
-    }.filter(_._4.nonEmpty)
+    for {
+      (name, text) <- environment.toSeq.sorted
+      if name.startsWith(begin) && !known.contains(name)
+      hint = NearNames.phraseSuggestion(name, known, begin)
+      if hint.nonEmpty
+    } yield (name, text, "environment", hint)
   }
 
   /** One log line for each variable of this process that is near to a setting. */
@@ -181,8 +183,11 @@ object MetastoreConf extends Logging {
    */
   def requireValid(session: SparkSession, users: Set[String]): Unit = {
     val conf = fromSession(session)
-    for (setting <- all if setting.users.exists(users); value <- conf.findInvalid(setting))
-      throw MetastoreException.invalidSetting(setting.key, value.text, value.source)
+    for {
+      setting <- all
+      if setting.users.exists(users)
+      value <- conf.findInvalid(setting)
+    } throw MetastoreException.invalidSetting(setting.key, value.text, value.source)
   }
 
   /**

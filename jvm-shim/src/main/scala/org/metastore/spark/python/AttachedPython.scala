@@ -65,7 +65,8 @@ private final class PythonPool(most: Int) {
           throw MetastoreException.analyzeFailed(statement.table, e.getMessage, Some(e))
       } finally turns.release()
     val json = PythonStatement.mapper.readTree(answer)
-    if (json.has("report")) json.get("report") else throw failed(statement, json.path("error"))
+    if (json.has("report")) json.get("report")
+    else throw failed(statement, json.path("error"))
   }
 
   /** An idle process, or a new one. */

@@ -101,7 +101,7 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
       interpreter,
       gateway.getJavaServer.getListeningPort,
       secret).asJava)
-    PythonInterpreter.variablesToUnset.foreach(builder.environment.remove(_))
+    for (name <- PythonInterpreter.variablesToUnset) builder.environment.remove(name)
     builder.redirectErrorStream(true)
     try builder.start()
     catch {
@@ -114,7 +114,7 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
   /** Output of the process is no channel: its last lines are kept for the message about its death. */
   private def listen(): Unit = PythonProcess.daemon("metastore-python-output") {
     val lines = new BufferedReader(new InputStreamReader(process.getInputStream, UTF_8))
-    Iterator.continually(lines.readLine()).takeWhile(_ != null).map(VisibleText(_)).foreach { line =>
+    for (line <- Iterator.continually(lines.readLine()).takeWhile(_ != null).map(VisibleText(_))) {
       logInfo(s"metastore.spark.attached_process: $line")
       lastOutput.synchronized {
         lastOutput.enqueue(line)
@@ -141,12 +141,17 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
   private def deathCause(): Exception = {
     TimeUnit.MILLISECONDS.sleep(PythonProcess.PollMillis) // its last words may still be on their way
     val lines = lastOutput.synchronized(lastOutput.toList).map(_.trim).filter(_.nonEmpty)
-    val missing = lines.flatMap(PythonProcess.Missing.findFirstMatchIn(_)).map(_.group(1)).lastOption
+    val missing =
+      for {
+        line <- lines
+        found <- PythonProcess.Missing.findFirstMatchIn(line)
+      } yield found.group(1)
     val ended =
       s"${interpreter.command} ended with ${process.exitValue}${lines.lastOption.fold("")(" after: " + _)}"
     if (stopped) new PythonLost("its Spark was stopped meanwhile")
     else PythonProcess.signal(process.exitValue).map(PythonLost.killed)
-      .orElse(missing.map(name => new PythonUnavailable(s"${interpreter.command} has no package $name")))
+      .orElse(missing.lastOption.map(name =>
+        new PythonUnavailable(s"${interpreter.command} has no package $name")))
       .getOrElse(if (ready.getCount == 0) PythonLost.ended(ended)
       else new PythonUnavailable(s"the Python process $ended"))
   }
@@ -258,7 +263,11 @@ final class PythonEntry(ready: CountDownLatch) {
   def takeBack(key: String): Unit = lent.remove(key)
 
   /** Interrupts the threads that serve statements: they may wait for storage that never answers. */
-  def interrupt(): Unit = lent.values.asScala.flatMap(_.server).foreach(_.interrupt())
+  def interrupt(): Unit =
+    for {
+      statement <- lent.values.asScala
+      server <- statement.server
+    } server.interrupt()
 
   // Called from Python, by these names.
 

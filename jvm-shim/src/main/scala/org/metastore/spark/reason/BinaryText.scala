@@ -11,7 +11,7 @@ object BinaryText {
 
   /** The bytes of a binary value as SQL writes it; `None` of any other text. */
   def parse(text: String): Option[Array[Byte]] =
-    Some(text).collect { case Literal(digits) => Hex.decodeHex(fillByte(digits)) }
+    for (Literal(digits) <- Some(text)) yield Hex.decodeHex(fillByte(digits))
 
   /** Digits that are as many as bytes need: SQL reads `X'F'` as `X'0F'`. */
   private def fillByte(digits: String): String = {

@@ -10,6 +10,27 @@ private[spark] object Indexed {
     byKey.result()
   }
 
+  /** A map with an entry for each thing; the last one stands where several have the same key. */
+  def entries[T, K, V](things: Iterable[T])(entry: T => (K, V)): Map[K, V] = {
+    val byKey = Map.newBuilder[K, V]
+    for (thing <- things) byKey += entry(thing)
+    byKey.result()
+  }
+
+  /** What things have, each value once. */
+  def set[T, V](things: Iterable[T])(value: T => V): Set[V] = {
+    val values = Set.newBuilder[V]
+    for (thing <- things) values += value(thing)
+    values.result()
+  }
+
+  /** The place of each thing in their order; the last one where it stands in several. */
+  def places[T](things: Iterable[T]): Map[T, Int] = things.zipWithIndex.toMap
+
+  /** The answers of all; None if one of them has none. */
+  def all[A](answers: Seq[Option[A]]): Option[Seq[A]] =
+    if (answers.contains(None)) None else Some(answers.flatten)
+
   /** The first of things that are computed one by one. */
   def first[T](things: Iterator[T]): Option[T] = if (things.hasNext) Some(things.next()) else None
 

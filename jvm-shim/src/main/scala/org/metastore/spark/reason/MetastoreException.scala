@@ -207,7 +207,8 @@ object MetastoreException {
       Some(cause))
 
   private def repair(code: String, table: String): String =
-    if (code == "METASTORE_DAMAGED_OBJECT") s" Run: metastore analyze $table --repair" else ""
+    if (code == "METASTORE_DAMAGED_OBJECT") s" Run: metastore analyze $table --repair"
+    else ""
 
   /** The statistics could not be reached. */
   def storeUnreadable(table: String, cause: java.io.IOException): MetastoreException =
@@ -246,14 +247,16 @@ object MetastoreException {
   private def near(parts: Seq[String], names: Seq[String]): String = {
     val like = NearNames.find(parts.last, names)
     def whole(some: Seq[String]) = some.map(name => SqlName(parts.init :+ name))
-    if (like.isEmpty) NearNames.listNames(whole(names)) else NearNames.phraseSuggestion(whole(like))
+    if (like.isEmpty) NearNames.listNames(whole(names))
+    else NearNames.phraseSuggestion(whole(like))
   }
 
   /** What an exception says in one line, and the cause of it all, without a full stop. */
   def toldBy(cause: Throwable): String = {
     val (said, root) = (firstLine(cause).stripSuffix("."), causes(cause).last)
     val why = firstLine(root).stripSuffix(".")
-    if ((root eq cause) || said.contains(why)) said else s"$said (${root.getClass.getSimpleName}: $why)"
+    if ((root eq cause) || said.contains(why)) said
+    else s"$said (${root.getClass.getSimpleName}: $why)"
   }
 
   /** An exception and what caused it. */
@@ -261,9 +264,11 @@ object MetastoreException {
     Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).toList
 
   /** The first line of what an exception says. */
-  def firstLine(cause: Throwable): String =
-    Option(
-      cause.getMessage).flatMap(_.split('\n').headOption).filter(_.nonEmpty).getOrElse(cause.getClass.getName)
+  def firstLine(cause: Throwable): String = {
+    val message = cause.getMessage
+    val line = if (message == null) "" else message.takeWhile(_ != '\n')
+    if (line.isEmpty) cause.getClass.getName else line
+  }
 }
 
 /** The statistics cannot be used. Planners turn it into its `reason` and go on without statistics; SQL functions raise it. */

@@ -60,9 +60,8 @@ object ReasonCode {
 
   /** Every code. */
   val all: Seq[ReasonCode] =
-    Contract.named(Contract.read("reasons")).map { case (name, one) =>
-      new ReasonCode(name, one.get("sentence").asText)
-    }
+    for ((name, one) <- Contract.named(Contract.read("reasons")))
+      yield new ReasonCode(name, one.get("sentence").asText)
 
   val Skipped: ReasonCode = find("SKIPPED")
   val SkippedByValues: ReasonCode = find("SKIPPED_BY_VALUES")

@@ -14,8 +14,10 @@ object NearNames {
     phraseSuggestion(find(name.stripPrefix(prefix), names.map(_.stripPrefix(prefix))).map(prefix + _))
 
   /** The question, or, where nothing is near, some of the names that there are. */
-  def hint(name: String, names: Seq[String], prefix: String = ""): String =
-    Some(phraseSuggestion(name, names, prefix)).filter(_.nonEmpty).getOrElse(listNames(names))
+  def hint(name: String, names: Seq[String], prefix: String = ""): String = {
+    val suggestion = phraseSuggestion(name, names, prefix)
+    if (suggestion.nonEmpty) suggestion else listNames(names)
+  }
 
   /** Some names as the end of a sentence. */
   def listNames(names: Seq[String]): String = {
@@ -31,13 +33,13 @@ object NearNames {
   /** At most three names that share more than half of their letters with `name`; only those that are about as near as the nearest. */
   def find(name: String, names: Seq[String]): Seq[String] = {
     val wanted = UTF8String.fromString(name.toLowerCase(Locale.ROOT))
-    val near =
-      names.map(n => n -> wanted.levenshteinDistance(UTF8String.fromString(n.toLowerCase(Locale.ROOT))))
-        .filter { case (n, distance) =>
-          distance <= math.max(2, name.length / 3) && 2 * distance < math.max(name.length, n.length)
-        }
-        .sortBy(_._2).take(Most)
-    near.takeWhile(_._2 <= near.head._2 + 1).map(_._1)
+    val near = for {
+      other <- names
+      distance = wanted.levenshteinDistance(UTF8String.fromString(other.toLowerCase(Locale.ROOT)))
+      if distance <= math.max(2, name.length / 3) && 2 * distance < math.max(name.length, other.length)
+    } yield other -> distance
+    val nearest = near.sortBy(_._2).take(Most)
+    nearest.takeWhile(_._2 <= nearest.head._2 + 1).map(_._1)
   }
 }
 
