@@ -65,7 +65,8 @@ private[statistics] final class BlockStatistics(
 
   override def load(wanted: Seq[Column]): Unit = {
     val missing = wanted.distinct.filterNot(column => summaries.containsKey(column) || isAligned(column))
-    if (few) paged.load(missing) else columns.bounds.load(joined.blocks.map(_.block), missing)
+    if (few) paged.load(missing)
+    else columns.bounds.load(joined.blocks.map(_.block), missing)
     val parts = missing.map { column =>
       column -> (if (few) paged.parts(column) else columns.bounds.parts(joined.blocks, column))
     }
@@ -76,7 +77,8 @@ private[statistics] final class BlockStatistics(
     // Other threads take longer to begin than a few thousand values to be copied.
     val inPool = found.size > 1 && found.size.toLong * files.length > BlockStatistics.Few
     val assembled =
-      if (inPool) PlanningPool.run(assemblies, budget) else PlanningPool.here(assemblies, budget)
+      if (inPool) PlanningPool.run(assemblies, budget)
+      else PlanningPool.here(assemblies, budget)
     for (((column, _), aligned) <- found.zip(assembled)) {
       summaries.put(column, aligned)
       if (!few && columns.bounds.complete(joined.blocks, column))
@@ -86,7 +88,7 @@ private[statistics] final class BlockStatistics(
 
   private def isAligned(column: Column): Boolean = {
     val found = joined.findAligned[ColumnSummary](column)
-    found.foreach(aligned => summaries.put(column, Right(aligned)))
+    for (aligned <- found) summaries.put(column, Right(aligned))
     found.isDefined
   }
 
@@ -122,7 +124,7 @@ private[statistics] final class BlockStatistics(
       among: Array[Int],
       filters: Boolean,
       most: Long): ColumnValues =
-    try {
+    orUnknown[ColumnValues](ColumnValues.Unknown) {
       def listed(open: Array[Int]): ColumnValues =
         if (open.isEmpty) ColumnValues.Unknown
         else {
@@ -130,27 +132,27 @@ private[statistics] final class BlockStatistics(
           new ListValues(dataType, loader.load(key, dataType, open, filters))
         }
       placedOf(key, dataType, among).fold(listed(among))(new IndexValues(_, among, listed(_)))
-    } catch {
-      case Recoverable(e) =>
-        PlanningPool.explain(e, budget)
-        ColumnValues.Unknown
     }
 
   override def valueCounts(
       key: String,
       dataType: DataType,
       among: Array[Int]): collection.Map[Int, CountedValues] =
-    try {
+    orUnknown[collection.Map[Int, CountedValues]](Map.empty) {
       val loader =
         new ValueCountLoader(valueReader, joined.blocks, budget, most = Long.MaxValue, counted = true)
       for {
         (file, values) <- loader.load(key, dataType, among, filters = false)
         counted <- values.counted
       } yield file -> counted
-    } catch {
+    }
+
+  private def orUnknown[A](unknown: A)(load: => A): A =
+    try load
+    catch {
       case Recoverable(e) =>
         PlanningPool.explain(e, budget)
-        Map.empty
+        unknown
     }
 
   override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] = {
@@ -177,7 +179,7 @@ private[statistics] final class BlockStatistics(
     val open = among.indices.filter(found(_) < 0).toArray
     val listed =
       new ValueFrequencies(valueReader, joined.blocks, budget).load(key, dataType, point, open.map(among(_)))
-    open.indices.foreach(i => found(open(i)) = listed(i))
+    for (i <- open.indices) found(open(i)) = listed(i)
     found
   }
 

@@ -165,7 +165,8 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
   /** The histograms of all columns of a data file in a `histograms` object, by the column's ordinal. */
   def histograms(ref: ObjectRef, file: Int): Map[Int, HistogramRow] =
     rowReader.rows(ref, groupsOf(None)) { row =>
-      if (row.int("file").contains(file)) Some(row.int("column").get -> ObjectRows.histogram(row)) else None
+      if (row.int("file").contains(file)) Some(row.int("column").get -> ObjectRows.histogram(row))
+      else None
     }.toMap
 
   /**

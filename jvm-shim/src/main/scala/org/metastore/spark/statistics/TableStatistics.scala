@@ -108,7 +108,10 @@ private[statistics] final class FileJoiner(
     val listed = byPaths(others)
     () => {
       val results =
-        for (((place, _), Right(zones)) <- checks.zip(checked()); zone <- zones) yield place -> zone
+        for {
+          ((place, _), Right(zones)) <- checks.zip(checked())
+          zone <- zones
+        } yield place -> zone
       // A table may have thousands of blocks: none of them searches all.
       val zonesByPlace = results.groupBy(_._1).withDefaultValue(Nil)
       def passed(place: Int) = for ((_, zone) <- zonesByPlace(place)) yield zone

@@ -106,7 +106,7 @@ private[spark] object PlanningPool {
   /** As `start`, of reads that may never be waited for. */
   def begin[T](reads: Seq[() => T], store: String, limitMillis: Long): Budget => Seq[Either[Reason, T]] = {
     val (begun, results) = startOf(reads, store)
-    begun.foreach { read =>
+    for (read <- begun) {
       val end = interrupter.schedule((() => read.giveUp()): Runnable, limitMillis, TimeUnit.MILLISECONDS)
       read.result.whenComplete((_, _) => end.cancel(false))
     }

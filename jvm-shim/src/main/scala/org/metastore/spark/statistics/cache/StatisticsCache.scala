@@ -88,7 +88,7 @@ private[statistics] object CacheEntry {
   /** All of them: what is in the cache at once, the others side by side beside the planning thread. */
   def all[T <: AnyRef](wanted: Seq[CacheEntry[T]], budget: Budget): Seq[Either[Reason, T]] = {
     val present = wanted.map(_.find)
-    val missing = wanted.zip(present).collect { case (one, None) => () => one.get() }
+    val missing = for ((one, None) <- wanted.zip(present)) yield () => one.get()
     val read = if (missing.isEmpty) Iterator.empty else PlanningPool.run(missing, budget).iterator
     present.map(_.fold(read.next())(Right(_)))
   }

@@ -125,7 +125,8 @@ private[statistics] final class BlockColumnLoader(
 
   /** Of many files together no bound is known to be a value of theirs. */
   private def exact(field: String): Array[Long] =
-    if (group.has(field)) group.longs(field, 0) else new Array[Long](rows.length)
+    if (group.has(field)) group.longs(field, 0)
+    else new Array[Long](rows.length)
 
   private lazy val exactness: Array[Byte] = flagsOf(loExact, hiExact)
 
@@ -147,7 +148,7 @@ private[statistics] final class BlockColumnLoader(
     val flags: Array[Byte] = exactness.clone()
     val lo: Array[Long] = lows
     val hi: Array[Long] = highs
-    flags.indices.foreach { i =>
+    for (i <- flags.indices) {
       if (hasLo(i)) flags(i) = (flags(i) | Bounds.HasLo).toByte
       else {
         lo(i) = Long.MinValue

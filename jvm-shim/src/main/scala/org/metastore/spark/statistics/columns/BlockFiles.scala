@@ -36,7 +36,7 @@ private[statistics] final class BlockFiles(
 private final class PathIndex(paths: Array[String]) {
   private val mask = Integer.highestOneBit(math.max(paths.length, 1)) * 4 - 1
   private val slots = new Array[Int](mask + 1) // position + 1; 0 is free
-  paths.indices.foreach(i => slots(slotOf(paths(i))) = i + 1)
+  for (i <- paths.indices) slots(slotOf(paths(i))) = i + 1
 
   /** -1 where it is not among them. */
   def find(path: String): Int = slots(slotOf(path)) - 1

@@ -2,7 +2,7 @@ package org.metastore.spark.statistics.columns
 
 import java.nio.charset.StandardCharsets.UTF_8
 
-import org.metastore.spark.reason.DamagedObjectException
+import org.metastore.spark.reason.{DamagedObjectException, Indexed}
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.objects.{Block, ColumnRows, Fill, ObjectReader, ObjectRef, RowGroup}
 
@@ -86,7 +86,7 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
       block: Block,
       rows: RowGroup,
       key: Int => String)(of: ColumnRows => T): Map[Int, T] =
-    rows.spans(filesOf(block)).map { case (column, span) =>
+    for ((column, span) <- rows.spans(filesOf(block))) yield {
       val found = of(span)
       StatisticsCache.put(key(column), found, found.weight)
       column -> found
@@ -144,8 +144,8 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
     if (length != ref.rows) throw anotherNumberOfRows(ref)
     val paths = new Array[String](length)
     val sizes, modified, rows = Fill.longs(length, -1)
-    groups.foreach { case (ordinals, path, size, time, counts) =>
-      ordinals.indices.foreach { i =>
+    for ((ordinals, path, size, time, counts) <- groups) {
+      for (i <- ordinals.indices) {
         val file = ordinals(i).toInt
         if (file < 0 || file >= length || path(i) == null)
           throw new DamagedObjectException(ref.name, "it has no file of an ordinal")
@@ -181,11 +181,11 @@ private[statistics] object BlockReader {
 
   /** Loads all columns of a row group and keeps them. */
   def keepAll(ref: ObjectRef, loader: BlockColumnLoader): Map[Int, BlockColumn] =
-    loader.columns.map { column =>
+    Indexed.entries(loader.columns) { column =>
       val loaded = loader.load(column)
       StatisticsCache.put(columnKey(ref, column), loaded, loaded.weight)
       column -> loaded
-    }.toMap
+    }
 
   def columnKey(ref: ObjectRef, column: Int): String = s"column:${ref.name}:${ref.footerSha256}:$column"
 

@@ -156,7 +156,7 @@ private[statistics] object BoundHeads {
     else {
       val first = known.next()
       var length = first.length
-      known.foreach { bound =>
+      for (bound <- known) {
         val differs = Arrays.mismatch(first, 0, length, bound, 0, math.min(length, bound.length))
         if (differs >= 0) length = differs
       }

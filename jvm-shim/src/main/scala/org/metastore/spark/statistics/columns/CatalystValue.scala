@@ -23,7 +23,8 @@ object CatalystValue {
 
   private def bound(summary: ColumnSummary, file: Int, low: Boolean): Option[Any] = {
     val bounds = summary.bounds
-    if (bounds.has(file, low)) Some(ordered(bounds.ends(low), file, summary.dataType)) else None
+    if (bounds.has(file, low)) Some(ordered(bounds.ends(low), file, summary.dataType))
+    else None
   }
 
   /** One of some values in the order of bounds, as Catalyst's internal value. */

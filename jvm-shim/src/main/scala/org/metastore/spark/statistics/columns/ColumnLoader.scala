@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 import org.metastore.spark.statistics.objects.{Block, ObjectRef}
 
@@ -51,16 +51,14 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
     val groups = attempt(
       wanted.map(_.head.ref),
       wanted.map { all => () =>
-        reader.rowGroups(all.head.ref, all.map(_.ordinal).toSet).map(all.head -> _)
+        reader.rowGroups(all.head.ref, Indexed.set(all)(_.ordinal)).map(all.head -> _)
       }).flatten
-    val reads = groups.map { case (source, group) =>
-      () => {
-        val columns = read(source.block, source.ref, group)
-        budget.reserve(columns.values.map(_.weight).sum)
-        columns.map { case (ordinal, value) => (source.ref, ordinal) -> value }
-      }
+    val reads = for ((source, group) <- groups) yield () => {
+      val columns = read(source.block, source.ref, group)
+      budget.reserve(columns.values.map(_.weight).sum)
+      for ((ordinal, value) <- columns) yield (source.ref, ordinal) -> value
     }
-    attempt(groups.map(_._1.ref), reads).foreach(loaded ++= _)
+    for (columns <- attempt(groups.map(_._1.ref), reads)) loaded ++= columns
   }
 
   /** The parts of a column by block, the least preferred first, or why there are none. */
@@ -71,7 +69,8 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
       if !failed.contains(source.ref)
       value <- loaded.get((source.ref, source.ordinal))
     } yield BlockPart(joined, source.served, value)
-    if (found.nonEmpty) Right(found) else Left(whyNone(blocks.map(_.block), column))
+    if (found.nonEmpty) Right(found)
+    else Left(whyNone(blocks.map(_.block), column))
   }
 
   /** Whether everything that the statistics hold of the column could be read. */
@@ -84,7 +83,7 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
 
   private def isLoaded(ref: ObjectRef, ordinal: Int): Boolean = loaded.contains((ref, ordinal)) || {
     val found = cached(ref, ordinal)
-    found.foreach { column =>
+    for (column <- found) {
       budget.reserve(column.weight)
       loaded((ref, ordinal)) = column
     }
@@ -100,8 +99,18 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
     }
 
   private def whyNone(blocks: Seq[Block], column: Column): Reason = {
-    val written = blocks.flatMap(_.columnsOf(column._1)).map(_._1.dataType).distinct
-    blocks.flatMap(sources(_, column)).flatMap(source => failed.get(source.ref)).headOption.getOrElse {
+    val types = for {
+      block <- blocks
+      (entry, _) <- block.columnsOf(column._1)
+    } yield entry.dataType
+    val written = types.distinct
+    val failures =
+      for {
+        block <- blocks
+        source <- sources(block, column)
+        failure <- failed.get(source.ref)
+      } yield failure
+    failures.headOption.getOrElse {
       if (written.isEmpty) Reason(ReasonCode.UnknownColumn, "column" -> column._1)
       else Reason(
         ReasonCode.TypeChanged,

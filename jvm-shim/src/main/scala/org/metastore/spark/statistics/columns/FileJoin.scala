@@ -99,8 +99,8 @@ private[statistics] final class FileJoin(
     }
 
   private def isLike(other: FileJoin): Boolean =
-    fingerprint == other.fingerprint && rows.length == other.rows.length && blocks.length == other.blocks.length &&
-      blocks.zip(other.blocks).forall { case (one, another) => one.isLike(another) }
+    fingerprint == other.fingerprint && rows.length == other.rows.length &&
+      blocks.corresponds(other.blocks)(_.isLike(_))
 
   /** What was aligned with these files for an earlier scan and is still in memory. */
   def findAligned[T <: AnyRef](column: (String, DataType))(implicit kind: ClassTag[T]): Option[T] =
@@ -154,7 +154,8 @@ object FileList {
   /** The list of these data files. */
   def fromKeys(files: Seq[FileKey]): FileList = {
     val modified =
-      if (files.exists(_.modified.isDefined)) files.map(_.modified.getOrElse(-1L)).toArray else null
+      if (files.exists(_.modified.isDefined)) files.map(_.modified.getOrElse(-1L)).toArray
+      else null
     new FileList(files.map(_.path).toArray, files.map(_.size).toArray, modified)
   }
 }

@@ -151,7 +151,11 @@ private[statistics] object SumsAssembler {
   /** As `SizesAssembler.assemble`. Of a type that only counts serve there is none. */
   def assemble(parts: Seq[BlockPart[BlockSums]], length: Int): ColumnSums = {
     val sums = new Array[BigInteger](length)
-    for (part <- parts if part.served == TypePromotion.Full; i <- 0 until length) {
+    for {
+      part <- parts
+      if part.served == TypePromotion.Full
+      i <- 0 until length
+    } {
       val file = part.block.ordinals(i)
       if (file >= 0 && part.column.sums(file) != null) sums(i) = new BigInteger(part.column.sums(file))
     }

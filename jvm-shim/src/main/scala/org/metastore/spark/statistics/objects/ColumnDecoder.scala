@@ -127,7 +127,8 @@ private[statistics] object ColumnDecoder {
       header |= (byte & 0x7fL) << shift
       shift += 7
     }
-    if ((header & 1) == 0 && (header >> 1) >= count && peek.hasRemaining) peek.get().toInt else -1
+    if ((header & 1) == 0 && (header >> 1) >= count && peek.hasRemaining) peek.get().toInt
+    else -1
   }
 }
 

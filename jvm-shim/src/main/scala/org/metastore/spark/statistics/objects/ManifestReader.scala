@@ -8,7 +8,7 @@ import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectM
 import org.apache.commons.codec.binary.Hex
 
 import org.metastore.spark.contract.Contract
-import org.metastore.spark.reason.{DamagedObjectException, FormatTooNewException}
+import org.metastore.spark.reason.{DamagedObjectException, FormatTooNewException, Indexed}
 
 /** Reads a manifest's bytes: checksum first, then the JSON, every field checked before it is used. */
 private[statistics] object ManifestReader {
@@ -21,9 +21,7 @@ private[statistics] object ManifestReader {
   private val Computed = Set("files", "footer", "full")
   private val Digest = Pattern.compile("[0-9a-f]{64}")
   private val Casting = // formats whose readers cast a float to a double through its text
-    Contract.named(Contract.read("formats")).collect {
-      case (name, one) if one.path("casts").asBoolean => name
-    }.toSet
+    Indexed.set(Contract.named(Contract.read("formats")).filter(_._2.path("casts").asBoolean))(_._1)
   private val json = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
 
   def read(name: String, bytes: Array[Byte]): Manifest = new ManifestReader(name).read(bytes)
@@ -51,9 +49,11 @@ private final class ManifestReader(name: String) {
     val schemas = optionalList(root, "schemas").map(entries)
     val blocks = array(root, "blocks")
     if (blocks.size > MaxBlocks) damaged(s"it has ${blocks.size} blocks")
-    optional(root, "previous").foreach(_ => text(root, "previous"))
-    for (nodes <- Seq("nodes", "detail_nodes"); node <- optionalList(root, nodes))
-      objectRef(node, ObjectRef.kindOf(text(node, "name")))
+    for (_ <- optional(root, "previous")) text(root, "previous")
+    for {
+      nodes <- Seq("nodes", "detail_nodes")
+      node <- optionalList(root, nodes)
+    } objectRef(node, ObjectRef.kindOf(text(node, "name")))
     Manifest(
       long(root, "sequence"),
       text(root, "commit"),
@@ -90,7 +90,7 @@ private final class ManifestReader(name: String) {
     TableIdentity(text(node, "format"), text(node, "uuid"), text(node, "location"), text(node, "name"))
 
   private def settings(root: JsonNode): Map[String, String] =
-    fields(root, "settings").map { case (key, value) => key -> json.writeValueAsString(value) }
+    for ((key, value) <- fields(root, "settings")) yield key -> json.writeValueAsString(value)
 
   private def block(node: JsonNode, schemas: Schemas): Block = {
     val columns = columnsOf(node, schemas)
@@ -251,7 +251,7 @@ private final class ManifestReader(name: String) {
   /** The fields of an object that may be absent or null. */
   private def fields(node: JsonNode, field: String): Map[String, JsonNode] = {
     val all = Map.newBuilder[String, JsonNode]
-    optional(node, field).foreach { value =>
+    for (value <- optional(node, field)) {
       if (!value.isObject) damaged(s"its field $field is not an object")
       value.fieldNames().forEachRemaining(name => all += name -> value.get(name))
     }

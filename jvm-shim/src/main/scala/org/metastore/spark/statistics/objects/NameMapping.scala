@@ -29,7 +29,8 @@ final class NameMapping(text: Option[String]) {
   }
 
   private def mappedKey(id: String): Option[String] =
-    if (text.isEmpty) Some(s"$id@") else names.map(found => s"$id@${found.getOrElse(id, Unmapped)}")
+    if (text.isEmpty) Some(s"$id@")
+    else names.map(found => s"$id@${found.getOrElse(id, Unmapped)}")
 }
 
 object NameMapping {
@@ -51,7 +52,7 @@ object NameMapping {
   /** Field id to the names on the way to the field, as JSON. */
   private def namesOf(fields: JsonNode): Map[String, String] = {
     val found = mutable.Map.empty[String, String]
-    def walk(fields: JsonNode, above: Vector[JsonNode]): Unit = fields.elements.asScala.foreach { field =>
+    def walk(fields: JsonNode, above: Vector[JsonNode]): Unit = for (field <- fields.elements.asScala) {
       val path = above :+ sortedNames(field)
       if (field.hasNonNull("field-id"))
         found(field.get("field-id").asText) = json.writeValueAsString(arrayOf(path ++ below(field)))
@@ -64,7 +65,8 @@ object NameMapping {
   /** The nested fields of a field: what a list or a map holds depends on them. */
   private def below(field: JsonNode): Option[JsonNode] = {
     val nested = field.path("fields").elements.asScala.map(describe).toVector
-    if (nested.isEmpty) None else Some(nodes.objectNode().set[JsonNode]("fields", arrayOf(nested)))
+    if (nested.isEmpty) None
+    else Some(nodes.objectNode().set[JsonNode]("fields", arrayOf(nested)))
   }
 
   private def describe(field: JsonNode): JsonNode = {

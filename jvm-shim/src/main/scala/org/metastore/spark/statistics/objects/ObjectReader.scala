@@ -6,7 +6,7 @@ import java.security.MessageDigest
 import org.apache.commons.codec.binary.Hex
 
 import org.metastore.spark.contract.Contract
-import org.metastore.spark.reason.{DamagedObjectException, StatisticsException}
+import org.metastore.spark.reason.{DamagedObjectException, Indexed, StatisticsException}
 import org.metastore.spark.statistics.cache.CacheEntry
 
 /** Reads objects by ranges; hands out only bytes that agree with the digests. */
@@ -31,11 +31,11 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
   /** Some columns of one row group, verified. Neighbouring column chunks come by one request. */
   def chunks(ref: ObjectRef, footer: ParquetFooter, rowGroup: Int, leaves: Seq[Int]): Map[Int, ChunkPages] =
     asDamage(ref) {
-      read(ref, leaves.map(leaf => leaf -> footer.chunk(rowGroup, leaf))).map { piece =>
+      Indexed.entries(read(ref, leaves.map(leaf => leaf -> footer.chunk(rowGroup, leaf)))) { piece =>
         if (!footer.verify(rowGroup, piece.leaf, piece.bytes, piece.offset, piece.chunk.length.toInt))
           throw unlike(ref, "a column's digest does not agree")
         piece.leaf -> piece.pages(ref, footer)
-      }.toMap
+      }
     }
 
   /** As `chunks`, parts of some of them. */
@@ -45,19 +45,19 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
       wanted: Seq[(Int, ColumnChunk)],
       expected: Array[Byte]): Map[Int, ChunkPages] =
     asDamage(ref) {
-      val pieces = read(ref, wanted).map(piece => piece.leaf -> piece).toMap
+      val pieces = Indexed.by(read(ref, wanted))(_.leaf)
       val digest = MessageDigest.getInstance("SHA-256")
-      wanted.foreach { case (leaf, chunk) =>
+      for ((leaf, chunk) <- wanted)
         digest.update(pieces(leaf).bytes, pieces(leaf).offset, chunk.length.toInt)
-      }
       if (!java.util.Arrays.equals(digest.digest(), 0, expected.length, expected, 0, expected.length))
         throw unlike(ref, "a page's digest does not agree")
-      pieces.map { case (leaf, piece) => leaf -> piece.pages(ref, footer) }
+      for ((leaf, piece) <- pieces) yield leaf -> piece.pages(ref, footer)
     }
 
   private def read(ref: ObjectRef, chunks: Seq[(Int, ColumnChunk)]): Seq[ChunkBytes] = {
-    val wanted = chunks.map { case (leaf, chunk) => ByteRange(leaf, chunk) }.sortBy(_.start)
-    wanted.foreach { range =>
+    val ranges = for ((leaf, chunk) <- chunks) yield ByteRange(leaf, chunk)
+    val wanted = ranges.sortBy(_.start)
+    for (range <- wanted) {
       if (range.start < 4 || range.length > ref.length - range.start)
         throw damaged(ref, "a column lies outside of it")
     }

@@ -11,6 +11,8 @@ import org.apache.parquet.schema.LogicalTypeAnnotation.{
 }
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 
+import org.metastore.spark.reason.Indexed
+
 /** Reads whole rows of objects, lists and maps included: for answers to people, where a row is an object anyway. */
 private[statistics] final class RowReader(objects: ObjectReader) {
 
@@ -48,7 +50,7 @@ private[statistics] final class RowReader(objects: ObjectReader) {
 }
 
 private[statistics] final class PageStore(chunks: Seq[ChunkPages], rows: Long) extends PageReadStore {
-  private val byPath = chunks.map(chunk => chunk.leaf.getPath.toSeq -> chunk).toMap
+  private val byPath = Indexed.by(chunks)(_.leaf.getPath.toSeq)
 
   override def getPageReader(descriptor: ColumnDescriptor): PageReader = byPath(descriptor.getPath.toSeq)
   override def getRowCount: Long = rows
@@ -76,7 +78,7 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
 
   /** A map with text keys. */
   def map[T](field: String)(item: Group => T): Map[String, T] =
-    repeated(field).map(entry => entry.getString(0, 0) -> item(entry)).toMap
+    Indexed.entries(repeated(field))(entry => entry.getString(0, 0) -> item(entry))
 
   /** All fields by their names: numbers, texts, bytes, lists and maps of them; none where null or empty. */
   def fields: String => Option[Any] = {
@@ -92,7 +94,7 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
         val entries = entriesOf(group.getGroup(field, 0))
         if (entries.isEmpty) null
         else if (nested.getLogicalTypeAnnotation == LogicalTypeAnnotation.mapType)
-          entries.map(e => read(e, 0) -> read(e, 1)).toMap
+          Indexed.entries(entries)(e => read(e, 0) -> read(e, 1))
         else entries.map(read(_, 0))
     }
 
@@ -140,7 +142,8 @@ private[statistics] object ObjectRows {
 
   private def partition(row: ObjectRow): Map[String, String] = {
     val values = row.map("partition")(entry =>
-      if (entry.getFieldRepetitionCount(1) == 0) None else Some(entry.getString(1, 0)))
+      if (entry.getFieldRepetitionCount(1) == 0) None
+      else Some(entry.getString(1, 0)))
     for ((name, Some(value)) <- values) yield name -> value
   }
 
@@ -158,7 +161,10 @@ private[statistics] object ObjectRows {
     }
 
   private def withFile(row: ObjectRow, kind: String): Option[DetailRef] =
-    for (ref <- detail(row, kind); file <- row.int(s"${kind}_file")) yield DetailRef(ref, file)
+    for {
+      ref <- detail(row, kind)
+      file <- row.int(s"${kind}_file")
+    } yield DetailRef(ref, file)
 
   def value(row: ObjectRow): Option[ValueCount] =
     row.value.map { value =>
@@ -248,7 +254,8 @@ final case class TableFileRow(
 
   /** Rows that nothing deletes; `None` where not known. */
   def liveRows: Option[Long] =
-    if (deletes.isEmpty) rows else for (all <- rows; deleted <- deletedRows) yield all - deleted
+    if (deletes.isEmpty) rows
+    else for (all <- rows; deleted <- deletedRows) yield all - deleted
 }
 
 /**
@@ -268,8 +275,10 @@ final class SummaryRow(stored: String => Option[Any]) {
 
   /** How many values are -Infinity, and how many Infinity; `None` where not counted. */
   def infinities: Option[(Long, Long)] =
-    for (below <- get[Long]("negative_infinities"); above <- get[Long]("positive_infinities"))
-      yield (below, above)
+    for {
+      below <- get[Long]("negative_infinities")
+      above <- get[Long]("positive_infinities")
+    } yield (below, above)
 
   /** How many values there are, null and NaN excluded. */
   def numbers: Option[Long] = for (all <- rows; missing <- nulls) yield all - missing - nans.getOrElse(0L)

@@ -13,6 +13,8 @@ import org.apache.parquet.format.{
 import org.apache.parquet.format.converter.ParquetMetadataConverter
 import org.apache.parquet.schema.MessageType
 
+import org.metastore.spark.reason.Indexed
+
 /** A column chunk, where it lies and how it is packed. */
 private[statistics] final case class ColumnChunk(
     start: Long,
@@ -41,13 +43,16 @@ private[statistics] final class ParquetFooter(
   val rows: Long = rowGroups.map(_.rows).sum
 
   /** Bytes of all pages when decompressed. */
-  val decodedBytes: Double = rowGroups.flatMap(_.chunks).map(_.decoded.toDouble).sum
+  val decodedBytes: Double =
+    (for (group <- rowGroups; chunk <- group.chunks) yield chunk.decoded.toDouble).sum
 
   private val byName = leaves.indices.groupBy(leaves(_).getPath.head)
 
   /** The leaf of a column that is not nested; raises where there is none. */
-  def leaf(name: String): Int = byName.get(name).collect { case Seq(only) => only }
-    .getOrElse(throw new IllegalArgumentException(s"it has no column $name"))
+  def leaf(name: String): Int = byName.get(name) match {
+    case Some(Seq(only)) => only
+    case _ => throw new IllegalArgumentException(s"it has no column $name")
+  }
 
   /** The leaf of that path; raises where there is none. */
   def leafAt(path: Seq[String]): Int = leaves.indexWhere(_.getPath.toSeq == path) match {
@@ -91,7 +96,7 @@ private[statistics] object ParquetFooter {
   def read(bytes: Array[Byte], offset: Int, length: Int): ParquetFooter = {
     val stored = inMemory(Util.readFileMetaData(new ByteArrayInputStream(bytes, offset, length - Tail)))
     val groups = stored.getRow_groups.asScala.map(rowGroup).toIndexedSeq
-    val texts = stored.getKey_value_metadata.asScala.map(pair => pair.getKey -> pair.getValue).toMap
+    val texts = Indexed.entries(stored.getKey_value_metadata.asScala)(pair => pair.getKey -> pair.getValue)
     val digests = Base64.getDecoder.decode(
       texts.getOrElse(Digests, throw new IllegalArgumentException("it has no digests of its columns")))
     if (digests.length != groups.map(_.chunks.size).sum * DigestBytes)
@@ -115,8 +120,11 @@ private[statistics] object ParquetFooter {
 
   private def columnChunk(stored: StoredChunk): ColumnChunk = {
     val told = stored.getMeta_data
-    val range = Option(told.getStatistics).flatMap(found =>
-      int32(found.getMin_value).zip(int32(found.getMax_value)).headOption)
+    val range = for {
+      found <- Option(told.getStatistics)
+      least <- int32(found.getMin_value)
+      most <- int32(found.getMax_value)
+    } yield (least, most)
     ColumnChunk(
       told.getData_page_offset,
       told.getTotal_compressed_size,

@@ -27,6 +27,9 @@ final case class Snapshot(
     distribution: Seq[Int] = Nil,
     placed: Option[ObjectRef] = None) {
 
+  /** The objects that list values of a column. */
+  def frequenciesOf(column: Int): Seq[SummaryRef] = frequencies.filter(_.columns.contains(column))
+
   /** The SQL of the expressions that it tells of, by their keys. */
   lazy val expressions: Map[String, String] = ColumnEntry.expressionsAmong(columns.iterator)
 }

@@ -33,18 +33,19 @@ private[statistics] final class StoreFolder(storeFiles: StoreFiles, store: Path,
     MemoryOnly.requireStore()
     requireFolders()
     val path = new Path(folder, name)
-    if (storeFiles.areLocal) attributes(path).filterNot(_.isRegularFile).foreach { found =>
-      throw new DamagedObjectException(name, s"it is ${kind(found)}")
-    }
+    if (storeFiles.areLocal)
+      for (found <- attributes(path) if !found.isRegularFile)
+        throw new DamagedObjectException(name, s"it is ${kind(found)}")
     storeFiles.open(path, length)
   }
 
   private def requireFolders(): Unit =
-    if (storeFiles.areLocal) Seq(store, folder).foreach { path =>
-      attributes(path).filterNot(_.isDirectory)
-        .foreach(found =>
-          throw new IOException(s"$path is ${kind(found)}: only plain files in plain folders are statistics"))
-    }
+    if (storeFiles.areLocal)
+      for {
+        path <- Seq(store, folder)
+        found <- attributes(path)
+        if !found.isDirectory
+      } throw new IOException(s"$path is ${kind(found)}: only plain files in plain folders are statistics")
 }
 
 private object StoreFolder {

@@ -18,7 +18,8 @@ final case class TableIdentity(
 
   /** What our ANALYZE TABLE calls it: of a Parquet table by its name ANALYZE is Spark's own, if no setting says else. */
   def inStatements: String =
-    if (format == "parquet" && !name.startsWith(s"$format.")) SqlName(Seq(format, location)) else name
+    if (format == "parquet" && !name.startsWith(s"$format.")) SqlName(Seq(format, location))
+    else name
 
   /** The folder of its statistics: in the store that `spark.metastore.store` names, else beside the table. */
   def folder(store: Option[String]): String = store.filter(_.nonEmpty) match {

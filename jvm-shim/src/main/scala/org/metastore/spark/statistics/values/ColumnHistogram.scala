@@ -56,7 +56,8 @@ final class ColumnHistogram(
 
   private lazy val singles: java.util.HashSet[Any] = {
     val set = new java.util.HashSet[Any]
-    buckets.foreach(bucket => if (bucket.isSingle) set.add(identity(bucket.lo, bucket.from)))
+    for (bucket <- buckets)
+      if (bucket.isSingle) set.add(identity(bucket.lo, bucket.from))
     set
   }
 
@@ -88,7 +89,7 @@ final class ColumnHistogram(
 
   /** What it has between two values at their places, with other nulls and NaN, and as many values as are left. */
   def between(least: (Double, Any), most: (Double, Any), nulls: Double, nans: Double): ColumnHistogram = {
-    val kept = buckets.filter(bucket => bucket.until >= least._1 && bucket.from <= most._1).map { one =>
+    val kept = for (one <- buckets if one.until >= least._1 && one.from <= most._1) yield {
       val rows = one.between(least._1, most._1)
       if (one.isSingle) one
       else {
@@ -131,47 +132,52 @@ object ColumnHistogram {
       row: SummaryRow,
       listed: IndexedSeq[ValueCount],
       bins: Option[Histogram]): Option[ColumnHistogram] =
-    for (rows <- row.rows; nulls <- row.nulls; if bins.isDefined || row.frequencies.contains("complete"))
-      yield {
-        def catalyst(value: Any) = CatalystValue.catalyst(value, dataType)
-        val nans = row.nans.getOrElse(0L).toDouble
-        val axis = Axis.between(dataType, row.lo.map(catalyst), row.hi.map(catalyst))
-        // What files left out of their lists may be most of a value's rows: its range tells more then.
-        val counted =
-          withInfinities(listed, bins).filterNot(entry => isNaN(entry.value) || entry.error > entry.frequency)
-        val singles = counted.map { entry =>
-          val value = catalyst(entry.value)
-          Bucket.single(value, axis.at(value), entry.frequency.toDouble)
-        }.toArray.sorted(Bucket.order)
-        val rest = rows - nulls - nans - singles.iterator.map(_.rows).sum
-        val isComplete = row.frequencies.contains("complete") && rest == 0
-        val unlisted = math.max(
-          1.0,
-          row.distinct.getOrElse(rest.toLong).toDouble - singles.length - (if (nans > 0) 1 else 0))
-        val ranges = if (rest <= 0) Array.empty[Bucket]
-        else bins.fold(Array.empty[Bucket]) { known =>
-          val inBins =
-            if (known.below + known.above > 0) singles.filterNot(bucket => isInfinite(bucket.lo)) else singles
-          residual(known, inBins, listed.forall(_.error == 0), axis, catalyst)
-        }
-        new ColumnHistogram(
-          dataType,
-          axis,
-          (singles ++ scaled(ranges, rest, unlisted)).sorted(Bucket.order),
-          nulls.toDouble,
-          nans,
-          isComplete)
+    for {
+      rows <- row.rows
+      nulls <- row.nulls
+      if bins.isDefined || row.frequencies.contains("complete")
+    } yield {
+      def catalyst(value: Any) = CatalystValue.catalyst(value, dataType)
+      val nans = row.nans.getOrElse(0L).toDouble
+      val axis = Axis.between(dataType, row.lo.map(catalyst), row.hi.map(catalyst))
+      // What files left out of their lists may be most of a value's rows: its range tells more then.
+      val counted =
+        withInfinities(listed, bins).filterNot(entry => isNaN(entry.value) || entry.error > entry.frequency)
+      val singles = counted.map { entry =>
+        val value = catalyst(entry.value)
+        Bucket.single(value, axis.at(value), entry.frequency.toDouble)
+      }.toArray.sorted(Bucket.order)
+      val rest = rows - nulls - nans - singles.iterator.map(_.rows).sum
+      val isComplete = row.frequencies.contains("complete") && rest == 0
+      val unlisted = math.max(
+        1.0,
+        row.distinct.getOrElse(rest.toLong).toDouble - singles.length - (if (nans > 0) 1 else 0))
+      val ranges = if (rest <= 0) Array.empty[Bucket]
+      else bins.fold(Array.empty[Bucket]) { known =>
+        val inBins =
+          if (known.below + known.above > 0) singles.filterNot(bucket => isInfinite(bucket.lo))
+          else singles
+        residual(known, inBins, listed.forall(_.error == 0), axis, catalyst)
       }
+      new ColumnHistogram(
+        dataType,
+        axis,
+        (singles ++ scaled(ranges, rest, unlisted)).sorted(Bucket.order),
+        nulls.toDouble,
+        nans,
+        isComplete)
+    }
 
   /** Values of which counts are kept, the infinite ones among them: they are in no bin. */
   private def withInfinities(
       listed: IndexedSeq[ValueCount],
       bins: Option[Histogram]): IndexedSeq[ValueCount] = {
-    val infinite = bins.toSeq.flatMap(one =>
-      Seq(Double.NegativeInfinity -> one.below, Double.PositiveInfinity -> one.above))
-      .filter(_._2 > 0)
-    listed.filterNot(entry => infinite.exists(_._1 == entry.value)) ++
-      infinite.map { case (value, rows) => ValueCount(value, rows, 0, Map.empty) }
+    val infinite = for {
+      known <- bins.toSeq
+      (value, rows) <- Seq(Double.NegativeInfinity -> known.below, Double.PositiveInfinity -> known.above)
+      if rows > 0
+    } yield ValueCount(value, rows, 0, Map.empty)
+    listed.filterNot(entry => infinite.exists(_.value == entry.value)) ++ infinite
   }
 
   /** Of the data files among some that have bounds and counts: each is a bucket, or of very many every n-th for n of them. */
@@ -184,15 +190,16 @@ object ColumnHistogram {
     val told = files.filter(f => summary.hasNullCount(f) && sizes.distinct(f) >= 0)
     val filled = told.filter(f => summary.rows(f) > summary.nulls(f))
     val some = if (isComplete) filled else sample(filled)
-    val bounded = some.flatMap { f =>
-      for (lo <- CatalystValue.lo(summary, f); hi <- CatalystValue.hiNumber(summary, f) if !isNaN(hi))
-        yield (f, lo, hi)
-    }
+    val bounded = for {
+      f <- some
+      lo <- CatalystValue.lo(summary, f)
+      hi <- CatalystValue.hiNumber(summary, f) if !isNaN(hi)
+    } yield (f, lo, hi)
     if (told.isEmpty || bounded.length < some.length || !filled.forall(summary.bounds.hasBoth)) None
     else {
       val (places, weight) =
         (new Axis(dataType, Array.empty), filled.length.toDouble / math.max(1, some.length))
-      val buckets = bounded.map { case (f, lo, hi) =>
+      val buckets = for ((f, lo, hi) <- bounded) yield {
         val (from, until) = (places.at(lo) - places.unit, places.at(hi))
         val rows = weight * math.max(
           1.0,

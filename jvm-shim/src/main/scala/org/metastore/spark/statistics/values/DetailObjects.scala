@@ -45,7 +45,7 @@ private[statistics] object DetailObjects {
       val (ordinals, names) = (rows.longs("file", -1), rows.bytes(s"${kind}_name"))
       val (lengths, footers) = (rows.longs(s"${kind}_length", -1), rows.longs(s"${kind}_footer_length", -1))
       val (digests, insides) = (rows.bytes(s"${kind}_footer_sha256"), rows.longs(s"${kind}_file", -1))
-      ordinals.indices.filter(i => names(i) != null && digests(i) != null && insides(i) >= 0).foreach { i =>
+      for (i <- ordinals.indices if names(i) != null && digests(i) != null && insides(i) >= 0) {
         val file = Math.toIntExact(ordinals(i))
         if (file < 0 || file >= files) throw new IllegalArgumentException(s"it has a row for file $file")
         // Only the footer's digest is asked for: it vouches for every part that is read.

@@ -38,7 +38,8 @@ final case class Histogram(
       val starts = startsByRank(bins).distinct
       val spans = starts.zip(starts.tail)
       def sumSpans(values: IndexedSeq[Long]) =
-        if (values.isEmpty) values else for ((from, until) <- spans) yield values.slice(from, until).sum
+        if (values.isEmpty) values
+        else for ((from, until) <- spans) yield values.slice(from, until).sum
       copy(
         edges = starts.map(edges),
         counts = sumSpans(counts),
@@ -95,7 +96,8 @@ final case class Histogram(
   private def within(lower: Any, upper: Any, inside: Long, count: Long): Any = (lower, upper) match {
     case (lo: Long, hi: Long) => (BigInt(lo) + ((BigInt(hi) - lo) * inside + count - 1) / count).toLong
     case (lo: Double, hi: Double) =>
-      if ((hi - lo).isInfinite || (hi - lo).isNaN) hi else lo + (hi - lo) * (inside.toDouble / count)
+      if ((hi - lo).isInfinite || (hi - lo).isNaN) hi
+      else lo + (hi - lo) * (inside.toDouble / count)
     case (lo, hi) => if (2 * inside > count) hi else lo
   }
 

@@ -52,9 +52,12 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
     else {
       val isShort = row.distinct.exists(_ <= MostValues) || !snapshot.distribution.contains(column)
       val lists =
-        if (isShort) snapshot.frequencies.filter(_.columns.contains(column)) else snapshot.frequencies.take(1)
-      val all = for (list <- lists.iterator; value <- values(list.ref, column, dataType, few = !isShort))
-        yield value
+        if (isShort) snapshot.frequenciesOf(column)
+        else snapshot.frequencies.take(1)
+      val all = for {
+        list <- lists.iterator
+        value <- values(list.ref, column, dataType, few = !isShort)
+      } yield value
       all.take(MostValues).toIndexedSeq
     }
 

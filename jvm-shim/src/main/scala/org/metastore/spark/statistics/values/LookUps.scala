@@ -15,16 +15,17 @@ final case class LookUps(values: IndexedSeq[Any], rows: IndexedSeq[Long], isWhol
 
   /** Some of them, in another form; None of none. */
   def collect(kept: Any => Option[Any]): Option[LookUps] = {
-    val found = values.zip(rows).flatMap { case (value, of) => kept(value).map(_ -> of) }
+    val found = for ((value, of) <- values.zip(rows); other <- kept(value)) yield other -> of
     if (found.isEmpty) None
     else Some(LookUps(found.map(_._1), found.map(_._2), isWhole && found.length == values.length))
   }
 
   /** The mean of what each of them reads, and its standard error. */
   def average(files: IndexedSeq[Int]): (Double, Double) = {
-    def weighted(of: IndexedSeq[Double]): Double = of.zip(rows).map { case (one, weight) =>
-      one * weight
-    }.sum / rows.sum
+    def weighted(of: IndexedSeq[Double]): Double = {
+      val products = for ((one, weight) <- of.zip(rows)) yield one * weight
+      products.sum / rows.sum
+    }
     val mean = weighted(files.map(_.toDouble))
     val spread = weighted(files.map(count => (count - mean) * (count - mean)))
     (mean, if (isWhole) 0.0 else math.sqrt(spread / rows.sum))
@@ -63,9 +64,8 @@ object LookUps {
 
   private def counted(drawn: Seq[(Any, Long)], isWhole: Boolean): LookUps = {
     val found = mutable.LinkedHashMap.empty[Any, (Any, Long)]
-    drawn.foreach { case (value, rows) =>
+    for ((value, rows) <- drawn)
       found(identity(value)) = (value, rows + found.get(identity(value)).fold(0L)(_._2))
-    }
     LookUps(found.values.map(_._1).toIndexedSeq, found.values.map(_._2).toIndexedSeq, isWhole)
   }
 

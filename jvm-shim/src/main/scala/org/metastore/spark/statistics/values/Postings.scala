@@ -30,8 +30,10 @@ private[statistics] object PostingCounts {
   /** All of them together, by data file. */
   def sum(found: Seq[PostingCounts], number: Int): Array[Long] = {
     val sums = new Array[Long](number)
-    for (PostingCounts(files, counts) <- found; i <- files.indices)
-      sums(files(i)) = Math.addExact(sums(files(i)), counts(i))
+    for {
+      PostingCounts(files, counts) <- found
+      i <- files.indices
+    } sums(files(i)) = Math.addExact(sums(files(i)), counts(i))
     sums
   }
 }

@@ -44,12 +44,18 @@ private[statistics] final class RankReader(objects: ObjectReader, rows: RowReade
     }
 
   private def lastRank(ref: ObjectRef, column: Int): Option[Long] =
-    for (group <- groups(ref, column).lastOption; (rank, _) <- read(ref, column, group).lastOption) yield rank
+    for {
+      group <- groups(ref, column).lastOption
+      (rank, _) <- read(ref, column, group).lastOption
+    } yield rank
 
   private def read(ref: ObjectRef, column: Int, group: Int): IndexedSeq[(Long, Any)] =
     rows.rows(ref, _ => Seq(group)) { row =>
-      for (value <- row.value; rank <- row.long("rank") if row.int("column").contains(column))
-        yield rank -> value
+      for {
+        value <- row.value
+        rank <- row.long("rank")
+        if row.int("column").contains(column)
+      } yield rank -> value
     }
 
   private def groups(ref: ObjectRef, column: Int): IndexedSeq[Int] =

@@ -57,7 +57,8 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
       var (low, high) = (0, files)
       while (low < high) {
         val middle = (low + high) / 2
-        if (test(run(at(middle), at(middle + 1), rows).summary)) high = middle else low = middle + 1
+        if (test(run(at(middle), at(middle + 1), rows).summary)) high = middle
+        else low = middle + 1
       }
       low
     }
@@ -69,7 +70,8 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
   private def partsOf(from: Long, until: Long, rows: Long): Seq[Part] = {
     val scale = if (sums.last > 0) rows / sums.last else 0.0
     def place(item: Int): Long =
-      if (item + 1 == sums.length) rows else math.min(rows, math.round(sums(item) * scale))
+      if (item + 1 == sums.length) rows
+      else math.min(rows, math.round(sums(item) * scale))
     var (low, high) = (0, sums.length - 2)
     while (low < high) {
       val middle = (low + high) / 2
@@ -87,7 +89,8 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
       if (place == 0) bucket.lo
       else if (place == part.of) bucket.hi
       else Bucket.middle(bucket.lo, bucket.hi, place.toDouble / part.of).getOrElse(outward)
-    if (bucket.isSingle) Seq(bucket.lo) else Seq(at(part.from, bucket.lo), at(part.until, bucket.hi))
+    if (bucket.isSingle) Seq(bucket.lo)
+    else Seq(at(part.from, bucket.lo), at(part.until, bucket.hi))
   }
 
   private def listed(values: Seq[Part]): Values = {

@@ -42,7 +42,7 @@ object Sparkline {
         val bars = if (areIntegers || width == 0) fewBars else Bars
         val inner = (1 until bars).map(bar => countBelow(ends.head + width * bar / bars, ends))
         val counts = 0.0 +: inner :+ (ends.length - 1).toDouble
-        counts.zip(counts.tail).map { case (before, after) => after - before }
+        for ((before, after) <- counts.zip(counts.tail)) yield after - before
       }
     }
 
@@ -57,6 +57,7 @@ object Sparkline {
 
   private def countBelow(value: Double, ends: IndexedSeq[Double]): Double = {
     val i = ends.lastIndexWhere(_ <= value)
-    if (i + 1 < ends.length) i + (value - ends(i)) / (ends(i + 1) - ends(i)) else i.toDouble
+    if (i + 1 < ends.length) i + (value - ends(i)) / (ends(i + 1) - ends(i))
+    else i.toDouble
   }
 }

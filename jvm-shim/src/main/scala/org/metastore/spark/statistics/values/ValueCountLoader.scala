@@ -32,9 +32,13 @@ private[statistics] final class ValueCountLoader(
     val parts = locate(key, dataType, among, filters)
     val sizes = footersOf(parts)
     val allowance = new Allowance
-    val (reads, wanted) =
-      parts.flatMap(part => part.reads.filter(read => allowance.take(read, sizes)).map(_ -> part)).unzip
-    for (((read, part), Right(lists)) <- reads.zip(wanted).zip(CacheEntry.all(reads.map(_.lists), budget)))
+    val reads = for {
+      part <- parts
+      read <- part.reads
+      if allowance.take(read, sizes)
+    } yield part -> read
+    val loaded = CacheEntry.all(reads.map(_._2.lists), budget)
+    for (((part, read), Right(lists)) <- reads.zip(loaded))
       part.fill(found, read, lists)
     found
   }
@@ -53,20 +57,27 @@ private[statistics] final class ValueCountLoader(
     val kinds = if (filters) Seq("frequencies", "sketches") else Seq("frequencies")
     val details =
       CacheEntry.all(sources.flatMap(source => kinds.map(reader.details(source.joined.block, _))), budget)
-    val known = sources.zip(details.grouped(kinds.size).toSeq).map { case (source, of) =>
-      (source, of.head.toOption, of.drop(1).flatMap(_.toOption).headOption)
-    }.filter { case (source, lists, blooms) => source.hasSome(lists) || source.hasSome(blooms) }
-    val counts = CacheEntry.all(known.map { case (source, _, _) => source.counts }, budget)
-    known.zip(counts).collect { case ((source, lists, blooms), Right(listed)) =>
-      new BlockRead(source, dataType, listed, lists, blooms)
-    }
+    val known = for {
+      (source, found) <- sources.zip(details.grouped(kinds.size).toSeq)
+      lists = found.head.toOption
+      blooms = found.drop(1).lastOption.flatMap(_.toOption)
+      if source.hasSome(lists) || source.hasSome(blooms)
+    } yield (source, lists, blooms)
+    val counts = CacheEntry.all(known.map(_._1.counts), budget)
+    for (((source, lists, blooms), Right(listed)) <- known.zip(counts))
+      yield new BlockRead(source, dataType, listed, lists, blooms)
   }
 
   private def footersOf(parts: Seq[BlockRead]): Map[ObjectRef, ParquetFooter] = {
-    val refs = parts.flatMap(_.reads).filter(_.lists.find.isEmpty).map(_.ref).distinct.take(MostObjects)
-    refs.zip(CacheEntry.all(refs.map(reader.footer), budget)).collect { case (ref, Right(footer)) =>
-      ref -> footer
-    }.toMap
+    val unread = for {
+      part <- parts
+      read <- part.reads
+      if read.lists.find.isEmpty
+    } yield read.ref
+    val refs = unread.distinct.take(MostObjects)
+    val footers = CacheEntry.all(refs.map(reader.footer), budget)
+    val known = for ((ref, Right(footer)) <- refs.zip(footers)) yield ref -> footer
+    known.toMap
   }
 
   /** Lists or bloom filters of one object. */
@@ -98,33 +109,46 @@ private[statistics] final class ValueCountLoader(
       blooms: Option[DetailObjects]) {
     import source.{column, files, joined}
 
-    val reads: Seq[ObjectRead] =
-      lists.toSeq.flatMap(details =>
-        objectsOf(details, listed(_) >= 0).map { place =>
-          val ref = details.objects(place)
-          new ObjectRead(
-            ref,
-            false,
-            place,
-            reader.lists(ref, column, dataType, counted),
-            reader.sizeOfLists(_, column, dataType))
-        }) ++ blooms.toSeq.flatMap(details =>
-        objectsOf(details, listed(_) < 0).map { place =>
-          val ref = details.objects(place)
-          new ObjectRead(ref, true, place, reader.blooms(ref, column), reader.sizeOfBlooms(_, column))
-        })
+    private val (withList, withoutList) = files.map(joined.ordinals(_)).partition(listed(_) >= 0)
+
+    val reads: Seq[ObjectRead] = listReads ++ bloomReads
+
+    private def listReads: Seq[ObjectRead] =
+      for {
+        details <- lists.toSeq
+        place <- objectsOf(details, withList)
+      } yield {
+        val ref = details.objects(place)
+        new ObjectRead(
+          ref,
+          isBloom = false,
+          place,
+          reader.lists(ref, column, dataType, counted),
+          reader.sizeOfLists(_, column, dataType))
+      }
+
+    private def bloomReads: Seq[ObjectRead] =
+      for {
+        details <- blooms.toSeq
+        place <- objectsOf(details, withoutList)
+      } yield {
+        val ref = details.objects(place)
+        new ObjectRead(
+          ref,
+          isBloom = true,
+          place,
+          reader.blooms(ref, column),
+          reader.sizeOfBlooms(_, column))
+      }
 
     def fill(found: mutable.Map[Int, FileValues], read: ObjectRead, values: ValueCountLists): Unit = {
       val details = if (read.isBloom) blooms.get else lists.get
-      files.foreach { i =>
+      for (i <- files) {
         val file = joined.ordinals(i)
         if (details.place(file) == read.place && (listed(file) < 0) == read.isBloom && !found.contains(i))
           Option(values.read(details.inside(file), listed(file))).foreach(found(i) = _)
       }
     }
-
-    private def objectsOf(details: DetailObjects, isWanted: Int => Boolean): Seq[Int] =
-      files.map(joined.ordinals(_)).filter(isWanted).map(details.place(_)).filter(_ >= 0).distinct.toSeq
   }
 
   /** What may still be read. */
@@ -149,6 +173,10 @@ private object ValueCountLoader {
   private val MostObjects = 1024
   private val MostRows = 4L << 20
   private val MostBytes = 32L << 20
+
+  /** The objects that hold details of some files of a block, by their places among its objects. */
+  def objectsOf(details: DetailObjects, ordinals: Array[Int]): Seq[Int] =
+    ordinals.map(details.place(_)).filter(_ >= 0).distinct.toSeq
 }
 
 /** Finds how often a value occurs in the files of one scan, where a list of values tells. */
@@ -164,20 +192,20 @@ private[statistics] final class ValueFrequencies(
       (entry, ordinal) <- joined.block.columnsOf(key)
       if TypePromotion.fromEntry(entry, dataType) == TypePromotion.Full
       details <- CacheEntry.all(Seq(reader.details(joined.block, "frequencies")), budget).flatMap(_.toOption)
-      place <- placesOf(details, joined, among)
+      place <- ValueCountLoader.objectsOf(details, among.map(joined.ordinals(_)).filter(_ >= 0))
     } yield (
       joined,
       details,
       place,
       () => reader.frequencies(details.objects(place), ordinal, dataType, point))
-    for (((joined, details, place, _), Right(counts)) <- reads.zip(PlanningPool.run(reads.map(_._4), budget));
-      i <- among.indices) {
+    for {
+      ((joined, details, place, _), Right(counts)) <- reads.zip(PlanningPool.run(reads.map(_._4), budget))
+      i <- among.indices
+    } {
       val file = joined.ordinals(among(i))
-      if (file >= 0 && details.place(file) == place) counts.get(details.inside(file)).foreach(found(i) = _)
+      if (file >= 0 && details.place(file) == place)
+        counts.get(details.inside(file)).foreach(found(i) = _)
     }
     found
   }
-
-  private def placesOf(details: DetailObjects, joined: BlockJoin, among: Array[Int]): Seq[Int] =
-    among.map(joined.ordinals(_)).filter(_ >= 0).map(details.place(_)).filter(_ >= 0).distinct.toSeq
 }

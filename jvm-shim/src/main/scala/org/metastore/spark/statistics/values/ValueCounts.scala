@@ -93,12 +93,12 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
             val values = rows.longs(field, 0)
             (from, until) => builder(files(from)).add(values, from, until)
           }
-        runs(rows.longs("column", -1), files, column).foreach { case (from, until) =>
+        for ((from, until) <- runs(rows.longs("column", -1), files, column)) {
           add(from, until)
           builder(files(from)).count(frequencies.slice(from, until))
         }
       }
-    ValueCountLists.from(found.map { case (file, list) => (file, list.result(), list.total) })
+    ValueCountLists.from(for ((file, list) <- found) yield (file, list.result(), list.total))
   }
 
   /** How often a value occurs in the data files of an object whose lists have it, by their ordinals there. */
@@ -149,7 +149,8 @@ private[statistics] object ValueCountReader {
 
   /** Stored bytes in the order of bounds. */
   def inOrder(stored: Array[Byte], dataType: DataType): Array[Byte] =
-    if (dataType.isInstanceOf[DecimalType]) DecimalBytes.ordered(stored) else stored
+    if (dataType.isInstanceOf[DecimalType]) DecimalBytes.ordered(stored)
+    else stored
 
   private def isBloom(bits: Array[Byte]): Boolean =
     bits != null && bits.length >= BlockSplitBloomFilter.LOWER_BOUND_BYTES && Integer.bitCount(
@@ -190,7 +191,7 @@ private[statistics] object ValueCountLists {
     val length = if (found.isEmpty) 0 else found.map(_._1).max + 1
     val values = new Array[FileValues](length)
     val totals = new Array[Long](length)
-    found.foreach { case (file, list, total) =>
+    for ((file, list, total) <- found) {
       values(file) = list
       totals(file) = total
     }
@@ -216,7 +217,8 @@ private sealed abstract class ListBuilder(counted: Boolean) {
   }
 
   final def result(): FileValues =
-    if (counted) new FileValues.Counted(CountedValues(values(), frequencies.result())) else lookedUp()
+    if (counted) new FileValues.Counted(CountedValues(values(), frequencies.result()))
+    else lookedUp()
 
   /** The values as they were added. */
   protected def values(): Values
@@ -249,7 +251,7 @@ private object ListBuilder {
     private val found = mutable.ArrayBuffer.empty[Array[Byte]]
 
     override def add(values: Array[Array[Byte]], from: Int, until: Int): Unit =
-      (from until until).foreach(i => found += ValueCountReader.inOrder(values(i), dataType))
+      for (i <- from until until) found += ValueCountReader.inOrder(values(i), dataType)
 
     override protected def values(): Values = Values.Bytes(found.toArray)
 

@@ -2,11 +2,12 @@ package org.metastore.spark.statistics.values
 
 import org.apache.spark.sql.types.DataType
 
+import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
 import org.metastore.spark.statistics.columns.{
   BlockReader, ColumnSummary, ColumnValues, FileJoin, FileList, TypePromotion, ValueEvidence
 }
-import org.metastore.spark.statistics.objects.{Manifest, Snapshot, ValueHash, Values}
+import org.metastore.spark.statistics.objects.{Manifest, Snapshot, SummaryRef, ValueHash, Values}
 
 /** Finds the values of a column in the data files of one scan where a snapshot's lists tell in which of them each value lives. */
 private[statistics] final class ValueIndex(
@@ -31,12 +32,12 @@ private[statistics] final class ValueIndex(
   /** The newest snapshot that tells of the column, with its place there. */
   private def source(key: String, dataType: DataType): Option[(Snapshot, Int)] = {
     val found = for {
-      snapshot <- manifest.snapshots.reverse
+      snapshot <- manifest.snapshots.reverseIterator
       column <- snapshot.distribution
       entry = snapshot.columns(column)
       if entry.key == key && TypePromotion.fromEntry(entry, dataType) == TypePromotion.Full
     } yield (snapshot, column)
-    found.headOption
+    Indexed.first(found)
   }
 
   private def joinedWith(snapshot: Snapshot): Option[Array[Int]] =
@@ -50,7 +51,7 @@ private[statistics] final class ValueIndex(
 
   /** The lists of one column. */
   private final class Lists(snapshot: Snapshot, column: Int, dataType: DataType) {
-    private val refs = snapshot.frequencies.filter(_.columns.contains(column))
+    private val refs = snapshot.frequenciesOf(column)
 
     private def number: Int = Math.toIntExact(snapshot.tableFiles.rows)
 
@@ -68,17 +69,23 @@ private[statistics] final class ValueIndex(
     def rows(points: Values): Option[Array[Long]] =
       sum(snapshot.placed.map(_ => new ValueHash(dataType).hash(points)), _.countPostings(points))
 
+    private def hashesIn(ref: SummaryRef, hashes: Array[Long]): Array[Long] =
+      ref.part.fold(hashes)(part => hashes.filter(part.has(_)))
+
     /** @param hashes of the values that are read; `None`: all */
     private def sum(hashes: Option[Array[Long]], counts: Postings => PostingCounts): Option[Array[Long]] = {
-      val asked = refs.map(ref => ref -> hashes.map(of => ref.part.fold(of)(part => of.filter(part.has(_)))))
-        .filterNot { case (_, of) => of.exists(_.isEmpty) }
+      val asked =
+        for {
+          ref <- refs
+          of = hashes.map(hashesIn(ref, _)) if !of.exists(_.isEmpty)
+        } yield ref -> of
+      val lookUps = for ((ref, of) <- asked) yield () => places.groups(ref.ref, column, dataType, of)
       for {
-        found <- all(PlanningPool.run(
-          asked.map { case (ref, of) => () => places.groups(ref.ref, column, dataType, of) },
-          budget))
+        found <- all(PlanningPool.run(lookUps, budget))
         groups = found.flatten.map(group => group -> places.cached(group, column, dataType, number))
-        if fits(groups.collect { case (group, values) if values.find.isEmpty => group.size })
-        read <- all(PlanningPool.run(groups.map { case (_, values) => () => counts(values.get()) }, budget))
+        if fits(for ((group, values) <- groups if values.find.isEmpty) yield group.size)
+        reads = for ((_, values) <- groups) yield () => counts(values.get())
+        read <- all(PlanningPool.run(reads, budget))
         sums <- PlanningPool.here(Seq(() => PostingCounts.sum(read, number)), budget).head.toOption
       } yield sums
     }
@@ -97,7 +104,7 @@ private object ValueIndex {
     sizes.map(_.rows).sum <= MostEntries && sizes.map(_.bytes).sum <= MostBytes
 
   private def all[T](found: Seq[Either[_, T]]): Option[Seq[T]] =
-    if (found.exists(_.isLeft)) None else Some(found.flatMap(_.toOption))
+    Indexed.all(found.map(_.toOption))
 }
 
 /**
@@ -144,7 +151,8 @@ private[statistics] final class IndexValues(
   override def listed(file: Int): Option[Values] = lists.listed(file)
 
   override def evidence(file: Int): Option[ValueEvidence] =
-    if (placed.tells(file)) Some(ValueEvidence.InIndex) else others.evidence(file)
+    if (placed.tells(file)) Some(ValueEvidence.InIndex)
+    else others.evidence(file)
 
   private def decided(
       points: Values,

@@ -27,7 +27,7 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
       RowGroup.read(objects, ref, group, Seq("column", "file", "rows")) { rows =>
         for (span <- rows.spans(files).get(column)) {
           val counts = span.scatter(rows.longs("rows", -1), -1)
-          out.indices.filter(counts(_) >= 0).foreach(file => out(file) = counts(file))
+          for (file <- out.indices if counts(file) >= 0) out(file) = counts(file)
         }
       }
     out
@@ -85,8 +85,8 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
       if (files.length != counts.length)
         throw new IllegalArgumentException("a map has other keys than values")
       if (wanted) {
-        files.indices.foreach(i => built.place(files(i), counts(i)))
-        everywhere.indices.filter(everywhere(_) != 0).foreach(i => built.place(i, everywhere(i)))
+        for (i <- files.indices) built.place(files(i), counts(i))
+        for (i <- everywhere.indices if everywhere(i) != 0) built.place(i, everywhere(i))
       }
     }
     built.result(values)

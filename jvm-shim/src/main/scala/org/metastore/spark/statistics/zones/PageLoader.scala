@@ -25,16 +25,17 @@ private[statistics] final class PageLoader(
 
   def load(columns: Seq[Column]): Unit = synchronized {
     val reads = locatePages(columns).filter(_.isLittle)
-    val pages = reads.flatMap(read => read.pages.map(read -> _))
-    val found = PlanningPool.run(pages.map { case (read, page) => () => read.part(page) }, budget)
-    reads.foreach(read => loaded((read.place, read.column)) = Nil)
-    pages.map(_._1).zip(found).foreach {
-      case (read, Right(part)) => loaded((read.place, read.column)) :+= part
-      case (read, Left(reason)) => failed(read.column) = reason
-    }
-    joined.indices.groupBy(place => columns.filterNot(column => loaded.contains((place, column)))).foreach {
-      case (others, places) => whole.load(places.map(joined(_).block), others)
-    }
+    val pages = for (read <- reads; page <- read.pages) yield read -> page
+    val found = PlanningPool.run(for ((read, page) <- pages) yield () => read.part(page), budget)
+    for (read <- reads) loaded((read.place, read.column)) = Nil
+    for (((read, _), page) <- pages.zip(found))
+      page match {
+        case Right(part) => loaded((read.place, read.column)) :+= part
+        case Left(reason) => failed(read.column) = reason
+      }
+    def missing(place: Int): Seq[Column] = columns.filterNot(column => loaded.contains((place, column)))
+    for ((others, places) <- joined.indices.groupBy(missing))
+      whole.load(places.map(joined(_).block), others)
   }
 
   /** The parts of a column by block, the least preferred first, or why there are none. */
@@ -56,12 +57,11 @@ private[statistics] final class PageLoader(
       all = ColumnSource.find(joined(place).block, column, _.summaryOf(_))
       if all.size == 1
     } yield (place, column, all.head)
-    val tables = PlanningPool.run(
-      sources.map { case (_, _, source) => () => reader.pages(source.block, source.ref, source.ordinal) },
-      budget)
-    sources.zip(tables).collect { case ((place, column, source), Right(Some((group, table)))) =>
-      new Read(place, column, source, group, table)
-    }
+    val reads =
+      for ((_, _, source) <- sources) yield () => reader.pages(source.block, source.ref, source.ordinal)
+    val tables = PlanningPool.run(reads, budget)
+    for (((place, column, source), Right(Some((group, table)))) <- sources.zip(tables))
+      yield new Read(place, column, source, group, table)
   }
 
   /** The pages of one column of a block that hold files which are asked for. */
@@ -83,7 +83,8 @@ private[statistics] final class PageLoader(
       val first = page * table.rows
       val rows = joined(place).rows.slice(first, first + table.rowsOf(group, page))
       val inside = ordinals.map(ordinal =>
-        if (ordinal >= first && ordinal < first + rows.length) ordinal - first else -1)
+        if (ordinal >= first && ordinal < first + rows.length) ordinal - first
+        else -1)
       BlockPart(new BlockJoin(source.block, new BlockRows(rows), inside), source.served, column)
     }
   }

@@ -40,7 +40,7 @@ private[statistics] final class PageTable private (
 
   def digest(group: Int, page: Int): Array[Byte] = {
     val digest = new Array[Byte](DigestBytes)
-    (0 until DigestBytes).foreach(i => digest(i) = entries.get(at(group, page) + i))
+    for (i <- 0 until DigestBytes) digest(i) = entries.get(at(group, page) + i)
     digest
   }
 
@@ -77,7 +77,10 @@ private[statistics] object PageTable {
 
   /** The table in a footer; `None` where there is none that can be used: then whole columns are read. */
   def fromFooter(footer: ParquetFooter): Option[PageTable] = Try {
-    for (rows <- footer.text(RowsKey).map(_.toInt); text <- footer.text(Key)) yield {
+    for {
+      rows <- footer.text(RowsKey).map(_.toInt)
+      text <- footer.text(Key)
+    } yield {
       val bytes = Base64.getDecoder.decode(text)
       require(rows > 0 && footer.rowGroups.map(group =>
         pagesOf(group.rows, rows).toLong).sum * EntryBytes == bytes.length)

@@ -167,7 +167,7 @@ private[statistics] final class ZoneJoin(identities: ZoneIdentities, files: File
   def ordinals(zones: Seq[Int]): Array[Int] = {
     val out = new Array[Int](files.length)
     java.util.Arrays.fill(out, -1)
-    zones.foreach { zone =>
+    for (zone <- zones) {
       val (from, first) = (places(zone), zone * Zone.Files)
       var i = 0
       while (i < Zone.length(zone, blockFiles)) {
