@@ -1,6 +1,6 @@
 package org.metastore.spark.tables
 
-import java.lang.reflect.{InvocationHandler, InvocationTargetException, Method, Modifier, Proxy}
+import java.lang.reflect.{InvocationHandler, Method, Modifier, Proxy}
 
 /** Stands before an object of a table format: every call goes to the delegate, except those that a subclass answers. */
 private[spark] abstract class DelegateProxy(val delegate: AnyRef) extends InvocationHandler {
@@ -21,8 +21,7 @@ private[spark] abstract class DelegateProxy(val delegate: AnyRef) extends Invoca
 
   /** The delegate's own answer. */
   protected final def forward(method: Method, arguments: Array[AnyRef]): AnyRef =
-    try method.invoke(delegate, arguments: _*)
-    catch { case e: InvocationTargetException if e.getCause != null => throw e.getCause }
+    Reflection.unwrapped(method.invoke(delegate, arguments: _*))
 
   private def isOf(method: Method, c: Class[_]): Boolean = method.getDeclaringClass == c
 

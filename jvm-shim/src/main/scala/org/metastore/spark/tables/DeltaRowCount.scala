@@ -26,6 +26,7 @@ private[tables] object DeltaRowCount {
       parser.skipChildren()
     }
     val isFound = parser.currentToken == JsonToken.FIELD_NAME
-    if (isFound && parser.nextToken() == JsonToken.VALUE_NUMBER_INT) Some(parser.getLongValue) else None
+    if (isFound && parser.nextToken() == JsonToken.VALUE_NUMBER_INT) Some(parser.getLongValue)
+    else None
   }
 }

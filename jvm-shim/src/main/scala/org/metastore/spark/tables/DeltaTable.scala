@@ -13,6 +13,8 @@ import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.types.{StructField, StructType}
 
+import org.metastore.spark.reason.Indexed
+
 /**
  * A Delta table at the version that its name stands for, by reflection on Delta's own log and snapshots: whatever Delta
  * reads (checkpoints of any kind, coordinated commits, deletion vectors) is read by Delta.
@@ -56,7 +58,7 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
 
   /** Columns by which the files are partitioned, as the log names them, to the names in the table's schema. */
   private def partitionNames(schema: StructType): Map[String, String] =
-    schema.fields.map(field => DeltaTable.physicalName(field) -> field.name).toMap
+    Indexed.entries(schema.fields)(field => DeltaTable.physicalName(field) -> field.name)
 
   override def dataFiles(snapshot: String): Seq[DataFile] = filesOf(snapshot).map(_.live)
 
@@ -117,7 +119,8 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
   private val known = mutable.HashMap.empty[String, AnyRef]
 
   private def at(snapshot: String): AnyRef =
-    if (current.contains(snapshot)) head else known.getOrElseUpdate(snapshot, load(snapshot.toLong))
+    if (current.contains(snapshot)) head
+    else known.getOrElseUpdate(snapshot, load(snapshot.toLong))
 
   private def load(version: Long): AnyRef =
     Reflection.callWithDefaults[AnyRef](log, "getSnapshotAt", Long.box(version))
@@ -145,15 +148,10 @@ object DeltaTable extends TableFormat {
     if (table.getClass.getName != KernelTableClass) None
     else Some("Delta's V2 reader (spark.databricks.delta.v2.enableMode = STRICT)")
 
-  override def open(relation: LogicalRelation): Option[LakeTable] = relation.relation match {
-    case files: HadoopFsRelation if is(files) => Some(DeltaTable(files))
-    case _ => None
-  }
+  override def open(relation: LogicalRelation): Option[LakeTable] =
+    for (files <- FileRelation.unapply(relation) if is(files)) yield DeltaTable(files)
 
-  override def reads(relation: LogicalRelation): Boolean = relation.relation match {
-    case files: HadoopFsRelation => is(files)
-    case _ => false
-  }
+  override def reads(relation: LogicalRelation): Boolean = FileRelation.unapply(relation).exists(is(_))
 
   override def isNotFound(e: Exception): Boolean =
     Option(e.getMessage).exists(text => NotFound.exists(code => text.startsWith(s"[$code]")))
@@ -234,5 +232,6 @@ object DeltaTable extends TableFormat {
   private def walk(schema: StructType) = Leaf.walk(schema, physicalName)
 
   private def physicalName(field: StructField): String =
-    if (field.metadata.contains(PhysicalName)) field.metadata.getString(PhysicalName) else field.name
+    if (field.metadata.contains(PhysicalName)) field.metadata.getString(PhysicalName)
+    else field.name
 }

@@ -54,7 +54,11 @@ object FormatReleases {
     formats.find(_.hasClass(name)).flatMap(in(loader, _))
 
   private def in(loader: ClassLoader, format: FormatDescription): Option[Release] =
-    format.knownClass.flatMap(name => Try(Class.forName(name, false, loader)).toOption.flatMap(ofClass))
+    for {
+      name <- format.knownClass
+      known <- Try(Class.forName(name, false, loader)).toOption
+      release <- ofClass(known)
+    } yield release
 
   /** The releases that a class loader finds. */
   def all(loader: ClassLoader): Seq[Release] =

@@ -13,6 +13,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation
 import org.apache.spark.sql.types.{ArrayType, DataType, MapType, StructType}
 
+import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.cache.StatisticsCache
 
 /** The columns that a relation shows, and how the data files of its table call them. */
@@ -31,7 +32,7 @@ private[spark] final class HudiColumns private (schema: StructType, history: Opt
   /** Keys of the columns whose name tells not of every file what it holds. */
   lazy val renamed: Set[String] =
     if (!areById) Set.empty
-    else leaves.iterator.filter(leaf => leaf.key != Leaf.key(leaf.path)).map(_.key).toSet
+    else Indexed.set(leaves.filter(leaf => leaf.key != Leaf.key(leaf.path)))(_.key)
 
   /** What the base file that an instant wrote calls those columns, as far as that is certain; none where it is null. */
   def heldIn(instant: String): Map[String, Option[String]] = {
@@ -55,7 +56,7 @@ private[spark] object HudiColumns {
       case Some(None) => Right(byName)
       case Some(Some(schema)) if !isOld(relation) =>
         val commits = Reflection.value[String](relation.fileFormat, "validCommits").split(',')
-        val valid = commits.toSet[String].map(_.takeWhile(_.isDigit))
+        val valid = Indexed.set(commits)(_.takeWhile(_.isDigit))
         Right(new HudiColumns(relation.schema, Some(SchemaHistory(relation, schema, metaClient, valid))))
       case _ => if (SchemaFiles.find(relation, metaClient).isEmpty) Right(byName) else Left(Unknown)
     }

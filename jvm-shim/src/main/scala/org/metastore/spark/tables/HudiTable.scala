@@ -37,7 +37,7 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   override lazy val location: String = root.toString
 
   override lazy val current: Option[String] = HudiMembers.asOf(index) match {
-    case Some(instant) => instants.filter(_ <= instant).lastOption.orElse(Some(instant))
+    case Some(instant) => lastUpTo(instant).orElse(Some(instant))
     case None =>
       Reflection.option[AnyRef](call[AnyRef](index, "getLatestCompletedInstant")).map(requestedTime)
   }
@@ -47,6 +47,8 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
     val completed = call[AnyRef](call[AnyRef](metaClient, "getCommitsTimeline"), "filterCompletedInstants")
     call[java.util.List[AnyRef]](completed, "getInstants").asScala.map(requestedTime).sorted.toList
   }
+
+  private def lastUpTo(bound: String): Option[String] = instants.takeWhile(_ <= bound).lastOption
 
   private def requestedTime(instant: AnyRef): String =
     Reflection.value[String](instant, "requestedTime", "getTimestamp")
@@ -68,7 +70,7 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
     val moment =
       Instant.ofEpochSecond(Math.floorDiv(micros, 1000000L), Math.floorMod(micros, 1000000L) * 1000)
     val bound = HudiTable.InstantFormat.format(moment.atZone(zone))
-    instants.filter(_ <= bound).lastOption
+    lastUpTo(bound)
   }
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
@@ -95,7 +97,10 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
 
   private def filesOf(slices: Seq[(Map[String, String], AnyRef)]): Seq[FileFacts] = {
     val files =
-      for ((partition, slice) <- slices; base <- HudiTable.baseFile(slice)) yield file(partition, slice, base)
+      for {
+        (partition, slice) <- slices
+        base <- HudiTable.baseFile(slice)
+      } yield file(partition, slice, base)
     files.sortBy(_.live.path)
   }
 

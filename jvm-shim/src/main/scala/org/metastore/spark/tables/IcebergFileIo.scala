@@ -53,7 +53,8 @@ private[tables] final class IcebergFileIo private (table: AnyRef) extends StoreF
       catch { case _: UnsupportedOperationException => Map.empty[String, String] }
     val credentials = if (Reflection.has(io, "credentials")) listOf(io, "credentials") else Nil
     val ofLocation = credentials.filter(credential => location.startsWith(prefixOf(credential)))
-    if (ofLocation.isEmpty) own else own ++ mapOf(ofLocation.maxBy(prefixOf(_).length), "config")
+    if (ofLocation.isEmpty) own
+    else own ++ mapOf(ofLocation.maxBy(prefixOf(_).length), "config")
   }
 
   private def prefixOf(credential: AnyRef): String = call[String](credential, "prefix")

@@ -50,8 +50,10 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   }
 
   private def parentOf(snapshot: AnyRef): Option[AnyRef] =
-    for (parent <- Option(call[java.lang.Long](snapshot, "parentId")); found <- bySnapshotId(parent.toString))
-      yield found
+    for {
+      parent <- Option(call[java.lang.Long](snapshot, "parentId"))
+      found <- bySnapshotId(parent.toString)
+    } yield found
 
   override def hasExpired(snapshot: String): Boolean = bySnapshotId(snapshot).isEmpty
 
@@ -175,7 +177,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
       val value = call[AnyRef](partition, "get", Integer.valueOf(field.place), classOf[Object])
       field -> catalyst(value, field.shown.dataType)
     }
-    val shown = values.map { case (field, value) => field.shown -> value }
+    val shown = for ((field, value) <- values) yield field.shown -> value
     val constants =
       for ((field, value) <- values; key <- field.decides)
         yield key -> StoredText.render(value, field.shown.dataType).orNull

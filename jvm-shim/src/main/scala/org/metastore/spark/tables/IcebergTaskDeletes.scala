@@ -106,7 +106,8 @@ final class DeletedRowEstimates(lists: Iterable[Array[AnyRef]]) {
   /** Each list once, with the number of its data files, the longest first. */
   private def countDataFiles(): Iterator[(Array[AnyRef], Int)] = {
     val dataFiles = new IdentityHashMap[Array[AnyRef], Integer]
-    lists.foreach(list => if (list.nonEmpty) dataFiles.merge(list, 1, Integer.sum(_, _)))
+    for (list <- lists)
+      if (list.nonEmpty) dataFiles.merge(list, 1, Integer.sum(_, _))
     val distinct = dataFiles.keySet.toArray(Array.empty[Array[AnyRef]])
     Arrays.sort(distinct, Comparator.comparingInt[Array[AnyRef]](-_.length))
     distinct.iterator.map(list => list -> dataFiles.get(list).intValue)
@@ -115,7 +116,7 @@ final class DeletedRowEstimates(lists: Iterable[Array[AnyRef]]) {
   /** Finds a list in one that was read, or reads it; false where too much was read already. */
   private def place(list: Array[AnyRef], dataFiles: Int): Boolean = {
     val end = findEnd(list).orElse(if (list.length <= entriesLeft) Some(read(list)) else None)
-    end.foreach { found =>
+    for (found <- end) {
       found.list.begin(found.place, dataFiles)
       ends.put(list, found)
     }
@@ -151,7 +152,8 @@ private object DeletedRowEstimates {
 
     /** What is deleted of each data file; NaN: unknown. */
     lazy val share: Double =
-      if (TaskDeletes.isEquality(file)) Double.NaN else TaskDeletes.rows(file).toDouble / dataFiles
+      if (TaskDeletes.isEquality(file)) Double.NaN
+      else TaskDeletes.rows(file).toDouble / dataFiles
   }
 
   /** A list that was read, from one of its places on. */
@@ -168,7 +170,7 @@ private object DeletedRowEstimates {
     def isEnd(place: Int, other: Array[AnyRef]): Boolean =
       deletes.length - place == other.length && (last eq other.last)
 
-    def notePlaces(): Unit = deletes.indices.foreach { place =>
+    def notePlaces(): Unit = for (place <- deletes.indices) {
       deletes(place).list = this
       deletes(place).place = place
     }
@@ -178,7 +180,7 @@ private object DeletedRowEstimates {
 
     def countDataFiles(): Unit = {
       var dataFiles = 0L
-      deletes.indices.foreach { place =>
+      for (place <- deletes.indices) {
         dataFiles += beginning(place)
         deletes(place).dataFiles += dataFiles
       }
@@ -186,7 +188,7 @@ private object DeletedRowEstimates {
 
     def addDeletedRows(): Unit = {
       var sum = 0.0
-      deletes.indices.reverse.foreach { place =>
+      for (place <- deletes.indices.reverse) {
         sum += deletes(place).share
         sums(place) = sum
       }

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{StringType, StructField}
 
+import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.objects.{StoreFiles, TableIdentity}
 
 /** What the statistics need to know of a table, whatever its format. Read once, for one question. */
@@ -110,12 +111,10 @@ object LakeTable {
   /** Catalyst's values of partition columns as texts by name; null is null. */
   def partitionTexts(values: Seq[(StructField, Any)]): Map[String, String] = {
     val zone = Some(SQLConf.get.sessionLocalTimeZone)
-    values.map { case (field, value) =>
-      field.name -> Option(Cast(
-        Literal(value, field.dataType),
-        StringType,
-        zone).eval()).map(_.toString).orNull
-    }.toMap
+    Indexed.entries(values) { case (field, value) =>
+      val text = Cast(Literal(value, field.dataType), StringType, zone).eval()
+      field.name -> (if (text == null) null else text.toString)
+    }
   }
 
   /** How the statistics call a data file: relative to the table if below it, else absolute; decoded. */

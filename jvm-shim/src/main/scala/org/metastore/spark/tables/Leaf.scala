@@ -14,7 +14,8 @@ final case class Leaf(key: String, path: Seq[String], dataType: DataType, charLe
   def name: String =
     if (key.startsWith(ColumnEntry.ExpressionPrefix)) path.head
     else path.map { part =>
-      if (part.isEmpty || part.contains('.') || part.contains('`')) s"`${part.replace("`", "``")}`" else part
+      if (part.isEmpty || part.contains('.') || part.contains('`')) s"`${part.replace("`", "``")}`"
+      else part
     }.mkString(".")
 }
 
@@ -39,9 +40,8 @@ object Leaf {
     struct.fields.toVector.flatMap { field =>
       field.dataType match {
         case inner: StructType =>
-          walk(withCharMarks(inner, field), physical).map { case (key, path, leaf) =>
-            (physical(field) +: key, field.name +: path, leaf)
-          }
+          for ((key, path, leaf) <- walk(withCharMarks(inner, field), physical))
+            yield (physical(field) +: key, field.name +: path, leaf)
         case _ => Vector((Vector(physical(field)), Vector(field.name), field))
       }
     }
@@ -51,15 +51,16 @@ object Leaf {
     CharVarcharUtils.getRawType(field.metadata) match {
       case Some(raw: StructType) if raw.length == inner.length =>
         val told = CharVarcharUtils.replaceCharVarcharWithStringInSchema(raw)
-        StructType(inner.fields.zip(told.fields).map { case (one, same) =>
-          if (!same.metadata.contains(RawType)) one
-          else {
-            val text = same.metadata.getString(RawType)
-            one.copy(metadata =
-              new MetadataBuilder().withMetadata(one.metadata).putString(RawType, text).build())
-          }
-        })
+        StructType(for ((one, same) <- inner.fields.zip(told.fields)) yield withCharMark(one, same))
       case _ => inner
+    }
+
+  private def withCharMark(field: StructField, told: StructField): StructField =
+    if (!told.metadata.contains(RawType)) field
+    else {
+      val mark = told.metadata.getString(RawType)
+      val metadata = new MetadataBuilder().withMetadata(field.metadata).putString(RawType, mark)
+      field.copy(metadata = metadata.build())
     }
 
   private val RawType = "__CHAR_VARCHAR_TYPE_STRING"

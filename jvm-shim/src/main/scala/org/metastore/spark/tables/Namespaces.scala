@@ -50,7 +50,8 @@ object Namespaces {
     val known = siblings(catalog, names)
     val near = NearNames.find(names.last, known)
     def fullNames(databases: Seq[String]) = databases.map(name => SqlName(parts.init :+ name))
-    if (near.isEmpty) NearNames.listNames(fullNames(known)) else NearNames.phraseSuggestion(fullNames(near))
+    if (near.isEmpty) NearNames.listNames(fullNames(known))
+    else NearNames.phraseSuggestion(fullNames(near))
   }
 
   /** Whether it is the database of global temporary views, of which no catalog knows. */

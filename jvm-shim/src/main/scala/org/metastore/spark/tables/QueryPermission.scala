@@ -3,7 +3,7 @@ package org.metastore.spark.tables
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /** Asks whether the session's user may see every value of the tables that a query reads. */
@@ -36,10 +36,7 @@ private[spark] object QueryPermission {
   }
 
   private def nameInErrors(relation: LogicalPlan): String = relation match {
-    case v1: LogicalRelation => v1.relation match {
-        case files: HadoopFsRelation => files.location.rootPaths.mkString("`", "`, `", "`")
-        case _ => relation.nodeName
-      }
+    case FileRelation(files) => files.location.rootPaths.mkString("`", "`, `", "`")
     case _ => relation.nodeName
   }
 

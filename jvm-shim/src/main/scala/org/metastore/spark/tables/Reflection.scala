@@ -32,8 +32,7 @@ object Reflection {
   def create(owner: Class[_], arguments: AnyRef*): AnyRef = {
     val constructors = owner.getConstructors.find(one => accepts(one.getParameterTypes, classes(arguments)))
     val constructor = required(owner, "<init>", constructors)
-    try constructor.newInstance(arguments: _*).asInstanceOf[AnyRef]
-    catch { case e: InvocationTargetException if e.getCause != null => throw e.getCause }
+    unwrapped(constructor.newInstance(arguments: _*).asInstanceOf[AnyRef])
   }
 
   /** Calls a Scala method whose later parameters differ between releases and have defaults. */
@@ -99,7 +98,11 @@ object Reflection {
     arguments.map(argument => if (argument == null) classOf[Void] else argument.getClass)
 
   private def invoke(method: Method, target: AnyRef, arguments: Seq[AnyRef]): AnyRef =
-    try method.invoke(target, arguments: _*)
+    unwrapped(method.invoke(target, arguments: _*))
+
+  /** The answer of a reflective call; what the called method throws is thrown as it is. */
+  private[tables] def unwrapped[T](answer: => T): T =
+    try answer
     catch { case e: InvocationTargetException if e.getCause != null => throw e.getCause }
 
   private def valueOf(owner: Class[_], target: AnyRef, name: String): Option[(String, AnyRef)] =
@@ -141,7 +144,7 @@ object Reflection {
       })
 
   private def accepts(parameters: Array[Class[_]], arguments: Seq[Class[_]]): Boolean =
-    parameters.length == arguments.length && parameters.zip(arguments).forall { case (parameter, argument) =>
+    parameters.toSeq.corresponds(arguments) { (parameter, argument) =>
       argument == classOf[Void] || MethodType.methodType(parameter).wrap.returnType.isAssignableFrom(argument)
     }
 

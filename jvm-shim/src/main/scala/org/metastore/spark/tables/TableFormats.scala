@@ -67,7 +67,7 @@ object TableFormats {
   def ofProvider(provider: String): Option[String] =
     Some(provider.toLowerCase(Locale.ROOT)).filter(byProvider)
 
-  private lazy val byProvider = all.filter(_.isProvider).map(_.name).toSet
+  private lazy val byProvider = Indexed.set(all.filter(_.isProvider))(_.name)
 
   /** The format whose files a name such as `` parquet.`/path` `` reads without a catalog. */
   def ofPath(name: Seq[String]): Option[String] = name match {
@@ -120,5 +120,6 @@ object TableFormats {
   private def withArticle(text: String): String = s"${if ("AEIOU".contains(text.head)) "an" else "a"} $text"
 
   private def listed(texts: Seq[String], last: String): String =
-    if (texts.length < 2) texts.mkString else s"${texts.init.mkString(", ")} $last ${texts.last}"
+    if (texts.length < 2) texts.mkString
+    else s"${texts.init.mkString(", ")} $last ${texts.last}"
 }

@@ -157,7 +157,13 @@ object TableLookup {
     }
     // What fails here fails again where the table is resolved, and is explained there.
     val columns =
-      Try(loaded.toSeq.flatMap(table => TableFormats.all.flatMap(_.unreadableColumns(table)))).getOrElse(Nil)
+      Try {
+        for {
+          table <- loaded.toSeq
+          format <- TableFormats.all
+          column <- format.unreadableColumns(table)
+        } yield column
+      }.getOrElse(Nil)
     if (columns.nonEmpty)
       throw MetastoreException.unsupportedTable(
         SqlName(parts),
@@ -183,12 +189,14 @@ object TableLookup {
 
   /** The tables where one of that name was looked for. */
   private def beside(session: SparkSession, parts: Seq[String]): Seq[String] =
-    Try(Namespaces.resolve(session, parts.init)).toOption.toSeq.flatMap {
-      case (catalog: TableCatalog, names) =>
+    Try(Namespaces.resolve(session, parts.init)).toOption match {
+      case Some((catalog: TableCatalog, names)) =>
+        val listed = Try(catalog.listTables(names).toSeq).getOrElse(Nil)
         // The session's catalog lists temporary views with the tables of each database.
-        Try(catalog.listTables(
-          names).filter(parts.length == 1 || _.namespace.length == names.length)).toOption.toSeq
-          .flatMap(_.map(_.name).sorted)
+        val others =
+          for (table <- listed if parts.length == 1 || table.namespace.length == names.length)
+            yield table.name
+        others.sorted
       case _ => Nil
     }
 
