@@ -23,7 +23,10 @@ object CboSwitch extends Logging {
 
   private def switchOn(conf: SparkConf): Unit = {
     conf.set(Cbo, "true").set(JoinReorder, "true")
-    for (format <- TableFormats.all; (key, value) <- format.optimizerDefaults) conf.setIfMissing(key, value)
+    for {
+      format <- TableFormats.all
+      (key, value) <- format.optimizerDefaults
+    } conf.setIfMissing(key, value)
     val ours = MetastoreConf.CboEnabled.key
     logInfo(s"$Cbo and $JoinReorder are switched on; set one of them, or $ours=false, to decide")
   }

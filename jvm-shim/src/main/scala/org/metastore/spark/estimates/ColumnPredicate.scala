@@ -120,8 +120,10 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
   /** Ranges at the literals in them: these alone, and what lies between them. */
   private def cutRanges(ranges: Array[Bucket], cuts: Array[Cut], column: ColumnHistogram): Seq[Bucket] = {
     val selected = mutable.ArrayBuffer.empty[Bucket]
-    for (i <- ranges.indices; part <- parts(ranges(i), cuts, column, isFirst = i == 0))
-      selected ++= scaleBucket(part)
+    for {
+      i <- ranges.indices
+      part <- parts(ranges(i), cuts, column, isFirst = i == 0)
+    } selected ++= scaleBucket(part)
     selected.toSeq
   }
 
@@ -202,8 +204,11 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     case (a: Long, b: Long) if b > a && BigInt(b) - a <= Few =>
       (a + 1) until b
     case _ =>
-      for (share <- Shares; value <- middle(lo, hi, share) if value != lo && value != hi)
-        yield value
+      for {
+        share <- Shares
+        value <- middle(lo, hi, share)
+        if value != lo && value != hi
+      } yield value
   }
 
   private def middle(lo: Any, hi: Any, share: Double): Option[Any] = lo match {
@@ -250,7 +255,10 @@ private[estimates] object ColumnPredicate {
     val plain = bytes.takeWhile(b => b != '%' && b != '_')
     val hasWildcard = plain.length < bytes.length
     val ends = mutable.LinkedHashSet.empty[UTF8String]
-    for (prefix <- Seq(bytes, plain); next <- UnsignedOrder.afterPrefix(prefix)) {
+    for {
+      prefix <- Seq(bytes, plain)
+      next <- UnsignedOrder.afterPrefix(prefix)
+    } {
       ends += UTF8String.fromBytes(next)
       if (hasWildcard) ends += UTF8String.fromBytes(plain)
     }

@@ -39,7 +39,8 @@ private[estimates] object DistinctEstimate {
       var (low, high) = (floor, floor + math.log(1e6))
       for (_ <- 0 until Steps) {
         val middle = (low + high) / 2
-        if (groups.expectValues(share, math.exp(middle)) < table.distinct) low = middle else high = middle
+        if (groups.expectValues(share, math.exp(middle)) < table.distinct) low = middle
+        else high = middle
       }
       val readSample = sample(read)
       math.min(

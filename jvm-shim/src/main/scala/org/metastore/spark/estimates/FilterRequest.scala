@@ -50,8 +50,11 @@ final class FilterRequest private[spark] (
     val asWritten = conjuncts.indices.filter(places(selected)).map(conjuncts).filterNot(isTaken)
     val columns = asWritten.flatMap(_.references).distinct
     val columnStats =
-      for (column <- columns; key <- resolver.key(column, Nil); known <- stat(key, column.dataType))
-        yield column -> known
+      for {
+        column <- columns
+        key <- resolver.key(column, Nil)
+        known <- stat(key, column.dataType)
+      } yield column -> known
     val stats = Statistics(sizeInBytes = 1, Some(SparkSelectivity.Rows), AttributeMap(columnStats))
     SparkSelectivity.share(asWritten, stats, columns)
   }

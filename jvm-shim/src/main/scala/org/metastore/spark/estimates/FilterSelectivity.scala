@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.pruning.{ColumnResolver, EvaluationClock, TimedMatch, ValuePredicate}
 import org.metastore.spark.pruning.ColumnLookup.{leavesOf, ColumnPath}
-import org.metastore.spark.reason.Attempt
+import org.metastore.spark.reason.{Attempt, Indexed}
 import org.metastore.spark.statistics.values.ColumnHistogram
 
 /** A column of the statistics as a filter names it. */
@@ -60,8 +60,11 @@ private[estimates] final class FilterSelectivity(
   import FilterSelectivity._
 
   private val usable: Seq[(Expression, Seq[ColumnKey])] =
-    for (conjunct <- conjuncts if ValuePredicate.canEvaluate(conjunct); columns <- columnsOf(conjunct))
-      yield conjunct -> columns
+    for {
+      conjunct <- conjuncts
+      if ValuePredicate.canEvaluate(conjunct)
+      columns <- columnsOf(conjunct)
+    } yield conjunct -> columns
 
   private val known: Map[ColumnKey, KnownHistogram] = {
     val columns = usable.flatMap(_._2).distinct
@@ -70,7 +73,7 @@ private[estimates] final class FilterSelectivity(
 
   /** Conditions on one column, together. */
   val columns: Seq[ColumnConditions] = {
-    val single = usable.collect { case (condition, Seq(column)) => column -> condition }
+    val single = for ((condition, Seq(column)) <- usable) yield column -> condition
     for {
       (column, conditions) <- single.groupBy(_._1).toSeq
       histogram <- known.get(column)
@@ -96,9 +99,9 @@ private[estimates] final class FilterSelectivity(
 
   /** The conjuncts whose effect is known. */
   val estimatedConjuncts: Seq[Expression] = {
-    val single = usable.collect {
-      case (condition, Seq(column)) if columns.exists(_.column == column) => condition
-    }
+    val single =
+      for ((condition, Seq(column)) <- usable if columns.exists(_.column == column))
+        yield condition
     single ++ joint.map(_._1)
   }
 
@@ -106,7 +109,7 @@ private[estimates] final class FilterSelectivity(
   def isEstimated: Boolean = estimatedConjuncts.size == conjuncts.size
 
   /** The columns that Spark estimates the filter by, by their keys. */
-  val columnKeys: Set[String] = usable.flatMap(_._2).map(_.key).toSet
+  val columnKeys: Set[String] = Indexed.set(usable.flatMap(_._2))(_.key)
 
   /** Whether nothing but the counts of all values was needed. */
   def isExact: Boolean =
@@ -150,8 +153,10 @@ private[estimates] final class FilterSelectivity(
   private def shareOf(condition: Expression, columns: Seq[ColumnKey]): Option[Selectivity] =
     (condition, columns) match {
       case (_, Seq(column)) =>
-        for (histogram <- remaining(column); restricted <- restrict(column, Seq(condition), histogram))
-          yield new Selectivity(Seq(restricted), shares => shares(restricted))
+        for {
+          histogram <- remaining(column)
+          restricted <- restrict(column, Seq(condition), histogram)
+        } yield new Selectivity(Seq(restricted), shares => shares(restricted))
       case (And(left, right), _) =>
         both(left, right)(_ * _)
       case (Or(left, right), _) =>
@@ -178,7 +183,7 @@ private[estimates] final class FilterSelectivity(
 
   /** By rows that are put together of values drawn independently, the same ones each time. */
   private def sampled(condition: Expression, columns: Seq[ColumnKey]): Option[Double] = {
-    val histograms = columns.flatMap(remaining(_)).map(_.values)
+    val histograms = for (column <- columns; known <- remaining(column)) yield known.values
     if (histograms.size < columns.size || histograms.exists(_.buckets.isEmpty)) None
     else Attempt.orNone {
       val matching = countSamples(bind(condition, columns), histograms)

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 import org.apache.spark.sql.types.{BinaryType, DataType, StringType}
 
 import org.metastore.spark.pruning.{ExpressionColumns, ValuePredicate}
+import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.values.ColumnHistogram
 
 /** How the statistics know the columns of a scan. */
@@ -50,7 +51,7 @@ object JoinKeys extends PredicateHelper {
   private def groupingColumns(plan: LogicalPlan): Set[ExprId] = {
     val sources = mutable.HashMap.empty[ExprId, Set[ExprId]].withDefaultValue(Set.empty)
     val grouped = mutable.HashSet.empty[ExprId]
-    plan.foreach { node =>
+    for (node <- plan) {
       addAliases(node, sources)
       node match {
         case aggregate: Aggregate =>
@@ -58,8 +59,10 @@ object JoinKeys extends PredicateHelper {
         case expand: Expand =>
           expand.projections.flatten.foreach(grouped ++= columnsOf(_))
         case union: Union =>
-          for (child <- union.children; (out, in) <- union.output.zip(child.output))
-            sources(out.exprId) = sources(out.exprId) + in.exprId
+          for {
+            child <- union.children
+            (out, in) <- union.output.zip(child.output)
+          } sources(out.exprId) = sources(out.exprId) + in.exprId
         case _ =>
           ()
       }
@@ -71,8 +74,10 @@ object JoinKeys extends PredicateHelper {
 
   /** Adds which columns the new columns of a node are made of. */
   private def addAliases(node: LogicalPlan, sources: mutable.Map[ExprId, Set[ExprId]]): Unit =
-    for (expression <- node.expressions; named <- expression.collect { case alias: Alias => alias })
-      sources(named.exprId) = sources(named.exprId) ++ columnsOf(named.child)
+    for {
+      expression <- node.expressions
+      named <- expression.collect { case alias: Alias => alias }
+    } sources(named.exprId) = sources(named.exprId) ++ columnsOf(named.child)
 
   private def withSources(columns: Set[ExprId], sources: ExprId => Set[ExprId]): Set[ExprId] = {
     var (all, next) = (columns, columns)
@@ -138,7 +143,11 @@ object JoinKeys extends PredicateHelper {
     }
     def isElsewhere(origin: Origin): Boolean =
       uses.elsewhere(origin.column.exprId) || grouped(origin.column.exprId)
-    for ((left, right) <- uses.joined; a <- keys.find(left); b <- keys.find(right)) {
+    for {
+      (left, right) <- uses.joined
+      a <- keys.find(left)
+      b <- keys.find(right)
+    } {
       val share = a.share(b)
       val count = 1 / share
       val isOwn = !isElsewhere(left) && !isElsewhere(right)
@@ -152,8 +161,11 @@ object JoinKeys extends PredicateHelper {
 
   private def remainingShares(uses: Uses, keys: Keys): Map[ExprId, Double] = {
     val shares = mutable.HashMap.empty[ExprId, Double].withDefaultValue(1.0)
-    for (sought <- uses.sought; a <- keys.find(sought.column); b <- keys.find(sought.in))
-      shares(sought.column.column.exprId) *= a.remainingShare(b, sought.isIn, sought.keepsNulls)
+    for {
+      sought <- uses.sought
+      a <- keys.find(sought.column)
+      b <- keys.find(sought.in)
+    } shares(sought.column.column.exprId) *= a.remainingShare(b, sought.isIn, sought.keepsNulls)
     shares.toMap
   }
 
@@ -163,7 +175,7 @@ object JoinKeys extends PredicateHelper {
       case Filter(condition, child) =>
         follow(child, above ++ splitConjunctivePredicates(condition), uses)
       case leaf: LeafNode =>
-        val origins = leaf.output.map(column => column.exprId -> Origin(column, leaf, above)).toMap
+        val origins = Indexed.entries(leaf.output)(column => column.exprId -> Origin(column, leaf, above))
         above.foreach(uses.sought ++= soughtBy(_, origins))
         origins
       case Project(list, child) =>
@@ -178,8 +190,11 @@ object JoinKeys extends PredicateHelper {
     }
 
   private def renamed(list: Seq[NamedExpression], below: Map[ExprId, Origin]): Map[ExprId, Origin] = {
-    val origins = for (named <- list; column <- columnOf(named); origin <- below.get(column.exprId))
-      yield named.exprId -> origin
+    val origins = for {
+      named <- list
+      column <- columnOf(named)
+      origin <- below.get(column.exprId)
+    } yield named.exprId -> origin
     origins.toMap
   }
 
@@ -195,13 +210,14 @@ object JoinKeys extends PredicateHelper {
     val inner = follow(join.right, Nil, uses)
     conjunctsOf(join) match {
       case Seq(EqualTo(a, b)) if isScan(join.left) =>
-        for (column <- originOf(a, outer).orElse(originOf(b, outer));
-          values <- originOf(b, inner).orElse(originOf(a, inner)))
-          uses.sought += Sought(
-            column,
-            values,
-            isIn = join.joinType == LeftSemi,
-            keepsNulls = join.joinType == LeftAnti)
+        for {
+          column <- originOf(a, outer).orElse(originOf(b, outer))
+          values <- originOf(b, inner).orElse(originOf(a, inner))
+        } uses.sought += Sought(
+          column,
+          values,
+          isIn = join.joinType == LeftSemi,
+          keepsNulls = join.joinType == LeftAnti)
       case _ =>
         ()
     }
@@ -227,7 +243,7 @@ object JoinKeys extends PredicateHelper {
     join.condition.toSeq.flatMap(splitConjunctivePredicates)
 
   private def joined(origins: Map[ExprId, Origin]): Map[ExprId, Origin] =
-    origins.map { case (id, origin) => id -> origin.copy(isJoined = true) }
+    for ((id, origin) <- origins) yield id -> origin.copy(isJoined = true)
 
   @scala.annotation.tailrec
   private def isScan(plan: LogicalPlan): Boolean = plan match {
@@ -265,8 +281,10 @@ object JoinKeys extends PredicateHelper {
       b: Expression,
       in: LogicalPlan,
       origins: Map[ExprId, Origin]): Option[Sought] =
-    for (column <- originOf(a, origins); values <- originOf(b, follow(in, Nil, new Uses)))
-      yield Sought(column, values, isIn = true, keepsNulls = false)
+    for {
+      column <- originOf(a, origins)
+      values <- originOf(b, follow(in, Nil, new Uses))
+    } yield Sought(column, values, isIn = true, keepsNulls = false)
 
   /** A key of a join: the values that the conditions on it leave; `unknown` whether nothing is known of other conditions, or of joins. */
   private final class JoinKey(val values: ColumnHistogram, beside: => FilterSelectivity, unknown: Boolean) {
@@ -349,8 +367,10 @@ object JoinKeys extends PredicateHelper {
     private def histograms(
         columns: Seq[ColumnKey],
         known: RelationColumns): Map[ColumnKey, KnownHistogram] = {
-      val histograms = for (column <- columns; histogram <- known.histogram(column.key, column.dataType))
-        yield column -> KnownHistogram(histogram, ofTable = true)
+      val histograms = for {
+        column <- columns
+        histogram <- known.histogram(column.key, column.dataType)
+      } yield column -> KnownHistogram(histogram, ofTable = true)
       histograms.toMap
     }
   }

@@ -5,6 +5,8 @@ import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
 
+import org.metastore.spark.reason.Indexed
+
 /** What Spark is told of a scan. */
 private[estimates] final case class OptimizerStatistics(
     rows: BigInt,
@@ -33,16 +35,19 @@ private[estimates] object OptimizerStatistics {
     val count = BigInt(math.max(1L, math.round(rows)))
     val described = for (field <- schema.fields.toSeq; stat <- known(field)) yield field -> stat
     val columns = narrowColumns(described)
-    val byName = columns.map { case (field, stat) => field.name -> stat }.toMap
+    val byName = Indexed.entries(columns) { case (field, stat) => field.name -> stat }
     val attributes = schema.fields.toSeq.map(f => AttributeReference(f.name, f.dataType, f.nullable)())
-    val stats = for (attribute <- attributes; stat <- byName.get(attribute.name)) yield attribute -> stat
+    val stats = for {
+      attribute <- attributes
+      stat <- byName.get(attribute.name)
+    } yield attribute -> stat
     val size = EstimationUtils.getOutputSize(attributes, count, AttributeMap(stats))
     OptimizerStatistics(count, columns, size)
   }
 
   /** Takes off what Spark adds to each counted row: a side of a join would no longer be broadcast for being known better. */
   private def narrowColumns(columns: Seq[(StructField, ColumnStat)]): Seq[(StructField, ColumnStat)] =
-    columns.zipWithIndex.map { case ((field, stat), i) =>
+    for (((field, stat), i) <- columns.zipWithIndex) yield {
       val part = rowOverhead / columns.size + (if (i < rowOverhead % columns.size) 1 else 0)
       val lengths = stat.avgLen.map { length =>
         val width = if (field.dataType == StringType) length + stringOverhead else length

@@ -4,6 +4,8 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.InnerLike
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, LeafNode, LogicalPlan, Union}
 
+import org.metastore.spark.reason.Indexed
+
 /** Leaves joins where they were written of whose keys Spark's estimator knows nothing: out of a `UNION`, computed, by `<=>`. */
 object QueryJoinOrder extends PredicateHelper {
 
@@ -36,7 +38,7 @@ object QueryJoinOrder extends PredicateHelper {
       (node, unknown ++ computed(node, unknown))
   }
 
-  private def ids(columns: Seq[Attribute]): Set[ExprId] = columns.map(_.exprId).toSet
+  private def ids(columns: Seq[Attribute]): Set[ExprId] = Indexed.set(columns)(_.exprId)
 
   /** Of what a node adds to its children's columns, all that is no other name of one that is known. */
   private def computed(node: LogicalPlan, unknown: Set[ExprId]): Set[ExprId] = {

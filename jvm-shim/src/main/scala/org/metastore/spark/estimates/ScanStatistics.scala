@@ -13,6 +13,7 @@ import org.apache.spark.sql.types._
 import org.metastore.spark.estimates.DistinctEstimate.expectDistinct
 import org.metastore.spark.estimates.EstimatedTypes.{domain, isFinite, isOrdered, isSupported, length}
 import org.metastore.spark.pruning.{ScanDecision, ScanEstimate}
+import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.columns.{
   CatalystValue, ColumnSizes, ColumnSummary, FileSetStatistics, LongBounds, TableDistinct
 }
@@ -62,8 +63,10 @@ final class ScanStatistics(
   private lazy val conditions: FilterSelectivity = filter.on { columns =>
     val keys = columns.map(column => (column.key, column.dataType))
     val ofTable = filter.histograms(keys.filterNot((files.isPartition _).tupled))
-    val histograms = for (column <- columns; histogram <- histogramOf(column, ofTable))
-      yield column -> histogram
+    val histograms = for {
+      column <- columns
+      histogram <- histogramOf(column, ofTable)
+    } yield column -> histogram
     histograms.toMap
   }
 
@@ -103,7 +106,8 @@ final class ScanStatistics(
 
   /** The rows that satisfy the filter and that joins look for, for Spark at least one; None where those of a file are unknown. */
   private lazy val estimate: Option[Double] = matching.map { number =>
-    if (survivors.isEmpty) number else math.max(1.0, number * filter.leftByJoins)
+    if (survivors.isEmpty) number
+    else math.max(1.0, number * filter.leftByJoins)
   }
 
   /** The rows that satisfy the filter, and how they are known. */
@@ -137,7 +141,7 @@ final class ScanStatistics(
       val share = filter.sparkShare(conditions.estimatedConjuncts, statOfMatching(_, _))
       if (share > Impossible) (share, Set.empty[String])
       else {
-        val withheld = conditions.columns.map(_.column.key).toSet
+        val withheld = Indexed.set(conditions.columns)(_.column.key)
         (shareWithout(withheld), withheld)
       }
     }

@@ -43,7 +43,11 @@ private final class StageWithColumns(stage: LogicalQueryStage)
 
   private def withColumns(came: Statistics, estimated: Statistics): Statistics = {
     val scaledStatistics =
-      for (rows <- came.rowCount; expected <- estimated.rowCount if expected > 0) yield {
+      for {
+        rows <- came.rowCount
+        expected <- estimated.rowCount
+        if expected > 0
+      } yield {
         val ratio = rows.toDouble / expected.toDouble
         val columns = for ((column, stat) <- estimated.attributeStats.toSeq)
           yield column -> scaled(stat, ratio)

@@ -16,11 +16,13 @@ private[pruning] final class BoundsComparison(left: Bounds, right: Bounds) {
 
   /** The order of the greatest left value and the least right one. */
   private def mostOfLeft(i: Int): Int =
-    if (left.hasHi(i) && right.hasLo(i)) leftHi.compare(i, rightLo, i) else Unknown
+    if (left.hasHi(i) && right.hasLo(i)) leftHi.compare(i, rightLo, i)
+    else Unknown
 
   /** The order of the greatest right value and the least left one. */
   private def mostOfRight(i: Int): Int =
-    if (right.hasHi(i) && left.hasLo(i)) rightHi.compare(i, leftLo, i) else Unknown
+    if (right.hasHi(i) && left.hasLo(i)) rightHi.compare(i, leftLo, i)
+    else Unknown
 
   def isApart(i: Int): Boolean = isBelow(i) || isAbove(i)
 

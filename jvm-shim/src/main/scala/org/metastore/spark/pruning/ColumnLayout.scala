@@ -46,13 +46,13 @@ object ColumnLayout {
   private def countOverlaps(bounds: Bounds, byLo: Array[Int], byHi: Array[Int]): Long = {
     var begun = 0
     var begunByTheEnd = 0L
-    byHi.foreach { file =>
+    for (file <- byHi) {
       while (begun < byLo.length && bounds.los.compare(byLo(begun), bounds.his, file) <= 0) begun += 1
       begunByTheEnd += begun
     }
     var ended = 0
     var endedBefore = 0L
-    byLo.foreach { file =>
+    for (file <- byLo) {
       // the file itself ends no earlier
       while (bounds.his.compare(byHi(ended), bounds.los, file) < 0) ended += 1
       endedBefore += ended
@@ -64,7 +64,7 @@ object ColumnLayout {
     val (los, his) = (bounds.los, bounds.his)
     var apart = 0
     var highest = -1 // of the files before
-    byLo.indices.foreach { i =>
+    for (i <- byLo.indices) {
       val file = byLo(i)
       val isAfterOthers = highest < 0 || his.compare(highest, los, file) <= 0
       val isBeforeOthers = i + 1 == byLo.length || his.compare(file, los, byLo(i + 1)) <= 0

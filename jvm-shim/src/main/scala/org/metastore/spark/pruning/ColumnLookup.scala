@@ -75,7 +75,7 @@ private[spark] object ColumnLookup {
         Some((attribute, Nil))
       case field: GetStructField =>
         val struct = field.child.dataType.asInstanceOf[StructType]
-        unapply(field.child).map { case (root, path) => (root, path :+ struct(field.ordinal).name) }
+        for ((root, path) <- unapply(field.child)) yield (root, path :+ struct(field.ordinal).name)
       case _ => None
     }
   }

@@ -108,7 +108,8 @@ private[pruning] object Condition {
   /** `isnan(column)`, or its negation, which is true of NULL. */
   final case class NaNTest(column: ColumnReference, isNaN: Boolean) extends Condition {
     override protected def excluded(files: Evaluation): BitSet =
-      if (isNaN) either(withoutNaN(files), files.onlyNulls(column)) else onlyNaN(files)
+      if (isNaN) either(withoutNaN(files), files.onlyNulls(column))
+      else onlyNaN(files)
 
     override protected def matched(files: Evaluation): BitSet =
       if (isNaN) onlyNaN(files) else withoutNaN(files)

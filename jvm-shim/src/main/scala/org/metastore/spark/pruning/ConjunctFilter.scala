@@ -10,7 +10,9 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.pruning.Condition.{Evaluated, Unknown}
-import org.metastore.spark.reason.{PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText}
+import org.metastore.spark.reason.{
+  Indexed, PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText
+}
 import org.metastore.spark.statistics.columns.{FileGroupStatistics, FileSetStatistics, TypePromotion}
 import org.metastore.spark.statistics.objects.Encoding
 
@@ -56,7 +58,7 @@ private[pruning] final class ConjunctFilter(
     catch {
       case late: PlanningTimeoutException =>
         val marks = Array.fill(files.files.length)(FileMarks.Kept)
-        val unused = conjuncts.indices.map(_ -> late.reason).toMap
+        val unused = Indexed.entries(conjuncts.indices)(_ -> late.reason)
         new FileVerdicts(this, files, marks, unused)
     }
 
@@ -69,21 +71,24 @@ private[pruning] final class ConjunctFilter(
         new FileVerdicts(this, files, candidates.skippedBy, withoutRule)
       case Some(few) =>
         val verdicts = judgeFiles(files.among(few))
-        few.indices.foreach(i => candidates.skippedBy(few(i)) = verdicts.skipped(i))
+        for (i <- few.indices) candidates.skippedBy(few(i)) = verdicts.skipped(i)
         new FileVerdicts(this, files, candidates.skippedBy, verdicts.unusedConjuncts)
     }
   }
 
   /** The conditions without a rule, with the reason. */
-  private def withoutRule: Map[Int, Reason] =
-    conditions.zipWithIndex.collect { case (Unknown(reason), i) => i -> reason }.toMap
+  private def withoutRule: Map[Int, Reason] = {
+    val unknown = for ((Unknown(reason), i) <- conditions.zipWithIndex) yield i -> reason
+    unknown.toMap
+  }
 
   /** The files that are left once whole groups of them are excluded, where they are few; else all are judged one by one. */
   private def keptByGroups(files: FileSetStatistics, candidates: Candidates): Option[Array[Int]] =
     unlessLate[Option[Array[Int]]] {
       val groups = files.groups(columnKeys).map(group => group -> judgeGroups(group))
-      groups.foreach { case (group, marks) => candidates.excludeGroups(group, marks) }
-      if (candidates.count > candidates.length / Fewer) None else Some(candidates.survivors.stream.toArray)
+      for ((group, marks) <- groups) candidates.excludeGroups(group, marks)
+      if (candidates.count > candidates.length / Fewer) None
+      else Some(candidates.survivors.stream.toArray)
     } { failure =>
       log.warn("Files are judged one by one", failure)
       None
@@ -92,9 +97,8 @@ private[pruning] final class ConjunctFilter(
   /** For each group of files the mark of what excludes all of them, or [[FileMarks.Kept]]. */
   private def judgeGroups(group: FileGroupStatistics): Array[Int] = {
     val candidates = new EvaluatedCandidates(new Evaluation(group, allowance))
-    cheapestFirst.foreach { mark =>
+    for (mark <- cheapestFirst)
       unlessLate(candidates.narrow(conditions(mark), mark))(log.debug("Files are judged one by one", _))
-    }
     candidates.skippedBy
   }
 
@@ -113,14 +117,17 @@ private[pruning] final class ConjunctFilter(
     val evaluation = loadColumns(files)
     val candidates = new EvaluatedCandidates(evaluation)
     val unused = mutable.Map.empty[Int, Reason]
-    for (mark <- cheapestFirst; reason <- compareBounds(mark, evaluation, candidates))
-      unused(mark) = reason
+    for {
+      mark <- cheapestFirst
+      reason <- compareBounds(mark, evaluation, candidates)
+    } unused(mark) = reason
     excludeEmpty(files, candidates)
     val lookUps = new ValueLookups(files, evaluation, allowance)
     val open = if (candidates.count > MostLookedUp) Nil else conditions.indices.filterNot(unused.contains)
-    for (mark <- open.sortBy(conditions(_).isInstanceOf[Evaluated]);
-      reason <- lookUp(mark, lookUps, candidates))
-      unused(mark) = reason
+    for {
+      mark <- open.sortBy(conditions(_).isInstanceOf[Evaluated])
+      reason <- lookUp(mark, lookUps, candidates)
+    } unused(mark) = reason
     val ofConjuncts = unused.filter { case (mark, _) => mark < conjuncts.size }
     new FileVerdicts(this, files, candidates.skippedBy, ofConjuncts.toMap)
   }
@@ -263,7 +270,7 @@ private[pruning] final class FileVerdicts(
 
   private def whyKept(file: Int): Reason =
     if (!files.isKnown(file)) Reason(ReasonCode.KeptFileUnknown)
-    else filter.columns.flatMap(whyUnknown(_, file)).headOption.getOrElse(Reason(ReasonCode.KeptMayMatch))
+    else Indexed.firstAnswer(filter.columns)(whyUnknown(_, file)).getOrElse(Reason(ReasonCode.KeptMayMatch))
 
   private def whyUnknown(use: ColumnReference, file: Int): Option[Reason] =
     files.column(use.key, use.dataType) match {

@@ -26,9 +26,11 @@ private[pruning] final class Conjuncts(columns: ColumnLookup, allowance: Evaluat
   /** What follows from several conjuncts on the same column, each of which leaves values open. */
   def together(conjuncts: Seq[CompiledCondition]): Seq[Consequence] = {
     val placesOfLeaf = mutable.LinkedHashMap.empty[Expression, mutable.ArrayBuffer[Int]]
-    for ((conjunct, i) <- conjuncts.zipWithIndex; leaf <- conjunct.leaf)
-      if (!conjunct.expression.isInstanceOf[expressions.IsNotNull])
-        placesOfLeaf.getOrElseUpdate(leaf.canonicalized, mutable.ArrayBuffer.empty) += i
+    for {
+      (conjunct, i) <- conjuncts.zipWithIndex
+      leaf <- conjunct.leaf
+      if !conjunct.expression.isInstanceOf[expressions.IsNotNull]
+    } placesOfLeaf.getOrElseUpdate(leaf.canonicalized, mutable.ArrayBuffer.empty) += i
     val byPlace = conjuncts.toIndexedSeq
     val several = placesOfLeaf.values.toSeq.filter(_.size > 1)
     several.map { places =>

@@ -15,6 +15,7 @@ import org.apache.spark.sql.types.{ArrayType, DataType, Decimal, MapType, Struct
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.ColumnEntry
 
@@ -33,21 +34,20 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
 
   /** What the values of all expressions depend on in this session. */
   private lazy val session: String = {
-    val settings = conf.getAllConfs.toSeq.filter { case (key, _) => isMeaningful(key) }
+    val settings =
+      for ((key, value) <- conf.getAllConfs.toSeq.sorted if isMeaningful(key)) yield Seq(key, value)
     val surroundings = Seq(
       SPARK_VERSION,
       System.getProperty("java.specification.version"),
       conf.ansiEnabled.toString,
       conf.caseSensitiveAnalysis.toString)
-    hash(surroundings ++ settings.sorted.flatMap { case (key, value) => Seq(key, value) })
+    hash(surroundings ++ settings.flatten)
   }
 
   private lazy val versions: Map[String, String] = {
     val functions = new MetastoreConf(conf).functions.map(_.toLowerCase(Locale.ROOT).split(":", 2))
-    functions.collect {
-      case Array(name, version) if version.trim.nonEmpty =>
-        name.trim -> version.trim
-    }.toMap
+    val named = for (Array(name, version) <- functions) yield name.trim -> version.trim
+    named.filter(_._2.nonEmpty).toMap
   }
 
   /** The version that the user gives a function; None where its code may become another one under the same name. */
@@ -83,8 +83,10 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
 
   private def digestFunction(call: UserDefinedExpression, expression: Expression): Option[String] = {
     val name = call.name.toLowerCase(Locale.ROOT)
-    for (version <- versionOf(call); arguments <- parts(expression.children))
-      yield hash(Seq("function", name, version, expression.dataType.json) ++ arguments)
+    for {
+      version <- versionOf(call)
+      arguments <- parts(expression.children)
+    } yield hash(Seq("function", name, version, expression.dataType.json) ++ arguments)
   }
 
   private def digestCall(call: Expression): Option[String] = {
@@ -119,8 +121,7 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
     parts(arguments).map(digests => hash(kind +: digests))
 
   private def parts(arguments: Seq[Any]): Option[Seq[String]] = {
-    val parts = arguments.map(part)
-    if (parts.forall(_.isDefined)) Some(parts.flatten) else None
+    Indexed.all(arguments.map(part))
   }
 }
 
@@ -180,7 +181,7 @@ private[spark] object ExpressionKeys {
 
   private def hash(parts: Seq[String]): String = {
     val digest = DigestUtils.getSha256Digest
-    parts.foreach { part =>
+    for (part <- parts) {
       val bytes = part.getBytes(UTF_8)
       digest.update(s"${bytes.length}:".getBytes(UTF_8))
       digest.update(bytes)

@@ -220,9 +220,12 @@ object FileMeasures {
     /** Where each of the values is found first. */
     private def firstPlaces(files: BitSet): mutable.LinkedHashMap[Any, (Values, Int)] = {
       val places = mutable.LinkedHashMap.empty[Any, (Values, Int)]
-      for (file <- files.stream.toArray if !summary.isAllNull(file); listed <- values.listed(file);
-        (key, i) <- keysOf(listed).zipWithIndex)
-        places.getOrElseUpdate(key, (listed, i))
+      for {
+        file <- files.stream.toArray
+        if !summary.isAllNull(file)
+        listed <- values.listed(file)
+        (key, i) <- keysOf(listed).zipWithIndex
+      } places.getOrElseUpdate(key, (listed, i))
       places
     }
   }
@@ -238,9 +241,8 @@ object FileMeasures {
         if (summary.nulls(file) > 0) add(None, null, summary.nulls(file), groups)
         if (!summary.isAllNull(file)) {
           val listed = counts(file)
-          keysOf(listed.values).zipWithIndex.foreach { case (key, i) =>
+          for ((key, i) <- keysOf(listed.values).zipWithIndex)
             add(key, CatalystValue.ordered(listed.values, i, summary.dataType), listed.counts(i), groups)
-          }
         }
       }
       Some(groups.values.toSeq)

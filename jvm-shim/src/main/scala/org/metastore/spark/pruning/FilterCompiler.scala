@@ -2,7 +2,7 @@ package org.metastore.spark.pruning
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 
-import org.metastore.spark.reason.{Attempt, Reason, Recoverable}
+import org.metastore.spark.reason.{Attempt, Indexed, Reason, Recoverable}
 
 object FilterCompiler {
 
@@ -24,7 +24,7 @@ object FilterCompiler {
     new ConjunctFilter(
       conjuncts.toIndexedSeq,
       compiled.map(compiler.withValues).toIndexedSeq,
-      onExpressions.map { case (condition, i) => i -> compiler.withValues(condition) }.toMap,
+      Indexed.entries(onExpressions) { case (condition, i) => i -> compiler.withValues(condition) },
       fromConjuncts ++ fromExpressions,
       allowance)
   }
@@ -47,8 +47,10 @@ object FilterCompiler {
       resolver: ColumnResolver,
       compiler: Conjuncts): Seq[(CompiledCondition, Int)] = resolver match {
     case columns: ExpressionColumns =>
-      for ((conjunct, i) <- conjuncts.zipWithIndex; replaced <- columns.replaceIn(conjunct))
-        yield compiler.compile(replaced) -> i
+      for {
+        (conjunct, i) <- conjuncts.zipWithIndex
+        replaced <- columns.replaceIn(conjunct)
+      } yield compiler.compile(replaced) -> i
     case _ => Nil
   }
 

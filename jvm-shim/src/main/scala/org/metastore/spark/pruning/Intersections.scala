@@ -11,8 +11,10 @@ private[pruning] object Intersections {
   /** What follows from conditions that hold together and from no single one. */
   def find(conditions: IndexedSeq[Condition]): Seq[Consequence] = {
     val byColumn = mutable.LinkedHashMap.empty[ColumnReference, mutable.ArrayBuffer[(ColumnCondition, Int)]]
-    for (i <- conditions.indices; column <- columnConditions(conditions(i)))
-      byColumn.getOrElseUpdate(column.use, mutable.ArrayBuffer.empty) += column -> i
+    for {
+      i <- conditions.indices
+      column <- columnConditions(conditions(i))
+    } byColumn.getOrElseUpdate(column.use, mutable.ArrayBuffer.empty) += column -> i
     val consequences = for {
       (use, pairs) <- byColumn.toSeq
       common <- unite(use, pairs.toSeq.map(_._1))

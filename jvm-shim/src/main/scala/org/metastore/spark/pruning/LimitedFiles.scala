@@ -95,7 +95,7 @@ object LimitedFiles {
     val candidates = FileSets.both(survivors, full).stream.filter(rows(_) > 0).toArray
     new FewestFiles(candidates, rows, path).holding(limit.max(1)).flatMap { chosen =>
       val dropped = survivors.clone.asInstanceOf[BitSet]
-      chosen.foreach(dropped.clear(_))
+      for (file <- chosen) dropped.clear(file)
       val why = Reason(ReasonCode.SkippedByLimit, "limit" -> limit.toString)
       leaveOut(dropped, "LIMIT")(_ => why)
     }
@@ -118,7 +118,7 @@ private final class FewestFiles(files: Array[Int], rows: Int => Long, path: Int 
     else {
       val most = largest(large - 1)
       val taken = new BitSet
-      most.foreach(taken.set(_))
+      for (file <- most) taken.set(file)
       val missing = limit - most.map(rows).sum
       ascending.find(_ >= missing).map(sized(_).filterNot(taken.get(_)).minBy(path) +: most)
     }

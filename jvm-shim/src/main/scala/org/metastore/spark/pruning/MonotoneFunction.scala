@@ -30,7 +30,8 @@ private[pruning] final case class MonotoneFunction(
   def evaluator(from: DataType): Any => Option[Any] = {
     val row = new GenericInternalRow(1)
     val bound = expression.mapChildren(child =>
-      if (child eq argument) BoundReference(0, from, nullable = true) else child)
+      if (child eq argument) BoundReference(0, from, nullable = true)
+      else child)
     value => {
       row.update(0, value)
       if (isDefined(value)) Option(bound.eval(row)) else None
@@ -195,7 +196,8 @@ private[pruning] object MonotoneFunction {
   private def besideLiteral(function: Expression)(keepsOrder: Expression => Boolean)
       : Option[MonotoneFunction] = {
     val (literals, others) = function.children.partition(keepsOrder)
-    if (literals.isEmpty) None else others.headOption.flatMap(number(function, _))
+    if (literals.isEmpty) None
+    else others.headOption.flatMap(number(function, _))
   }
 
   /** The sign of a literal of doubles or decimals; None of others, and of those that are not finite. */

@@ -4,7 +4,7 @@ import java.util.BitSet
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 
-import org.metastore.spark.reason.{Reason, ReasonCode, Recoverable}
+import org.metastore.spark.reason.{Attempt, Indexed, Reason, ReasonCode}
 import org.metastore.spark.statistics.columns.FileList
 import org.metastore.spark.statistics.objects.TableIdentity
 
@@ -57,7 +57,12 @@ final class ScanDecision(
 
   /** The paths of live files that hold no row that matches; none where a LIMIT has left files unread. */
   def pathsSkipped: Seq[String] = if (limited.isDefined || answered.isDefined) Nil
-  else (0 until before).filterNot(survivors.get(_)).map(files.paths(_)) ++ leftOut.map(_._1)
+  else skipped.map(files.paths(_)) ++ leftOut.map(_._1)
+
+  /** The paths of the files that are read. */
+  def survivingPaths: Set[String] = Indexed.set((0 until before).filter(survivors.get(_)))(files.paths(_))
+
+  private def skipped: Seq[Int] = (0 until before).filterNot(survivors.get(_))
 
   /** The live files that were not left to us, with their rows. */
   private def leftOut: Seq[(String, Option[Long])] = {
@@ -72,9 +77,7 @@ final class ScanDecision(
   private def isAnswered(file: Int): Boolean = answered.exists(_.get(file))
 
   /** How many rows satisfy the scan's filter; None where nothing tells. */
-  lazy val rowEstimate: Option[ScanEstimate] =
-    try estimate()
-    catch { case Recoverable(_) => None }
+  lazy val rowEstimate: Option[ScanEstimate] = Attempt.orNone(estimate()).flatten
 
   def before: Int = files.length
   def after: Int = survivors.cardinality
@@ -86,27 +89,26 @@ final class ScanDecision(
   def total: Long = before + skippedByFormat
 
   /** Bytes of the files that were left to us and are not read. */
-  def bytesSkipped: Long = (0 until before).iterator.filterNot(survivors.get(_)).map(files.sizes(_)).sum
+  def bytesSkipped: Long = skipped.map(files.sizes(_)).sum
 
   /** What left data files unread, and how many: conjuncts, a LIMIT, the table format. Of a scan that was left alone the reason. */
   def unread: Seq[(String, Long)] = outcome match {
     case Left(why) =>
       Seq(why.code.name -> 0L)
     case Right(verdict) =>
-      val by = (0 until before).filterNot(survivors.get(_)).map { file =>
+      val by = for (file <- skipped) yield {
         if (isLimited(file)) limited.get.label
         else if (isAnswered(file)) ReasonCode.AnsweredByStatistics.name
         else verdict.conjuncts.lift(verdict.verdicts.skippedBy(file)).getOrElse(ReasonCode.SkippedEmpty.name)
       }
-      val counted = by.groupBy(identity).map { case (what, files) => what -> files.size.toLong }
+      val counted = for ((what, files) <- by.groupBy(identity)) yield what -> files.size.toLong
       counted.toSeq.sortBy(-_._2) ++ Seq(live.by -> skippedByFormat).filter(_._2 > 0)
   }
 
   /** Equal only for equal statistics and equal files kept: belongs into equality of the scan. */
   lazy val fingerprint: AnyRef = {
     // Formats plan manifests in parallel: the order of equal scans' files may differ.
-    val paths = (0 until files.length).iterator.filter(survivors.get(_)).map(files.paths(_)).toSet
-    ScanDecision.Fingerprint(version, paths, outcome.left.toOption.map(_.code.name))
+    ScanDecision.Fingerprint(version, survivingPaths, outcome.left.toOption.map(_.code.name))
   }
 
   /** The same scan if no file of it is dropped, for another reason. */

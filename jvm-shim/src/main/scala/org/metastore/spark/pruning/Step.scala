@@ -148,9 +148,9 @@ private[pruning] object Step {
     /** Bounds of integers; they are as exact as the bounds that they were made of. */
     def longs(images: Array[Image], source: Bounds): Bounds = {
       val to = new Target(images.length)
-      images.indices.foreach { i =>
-        images(i).lo.foreach(key => to.setLo(i, key.toLong, source.loExact(i)))
-        images(i).hi.foreach(key => to.setHi(i, key.toLong, source.hiExact(i)))
+      for (i <- images.indices) {
+        for (key <- images(i).lo) to.setLo(i, key.toLong, source.loExact(i))
+        for (key <- images(i).hi) to.setHi(i, key.toLong, source.hiExact(i))
       }
       to.bounds
     }

@@ -43,5 +43,6 @@ private[pruning] object SummaryText {
     }
 
   private def nulls(summary: ColumnSummary, file: Int): String =
-    if (summary.nulls(file) < 0) "" else s", ${summary.nulls(file)} of ${summary.rows(file)} rows null"
+    if (summary.nulls(file) < 0) ""
+    else s", ${summary.nulls(file)} of ${summary.rows(file)} rows null"
 }

@@ -20,8 +20,10 @@ private[pruning] final class Terms(columns: ColumnLookup) {
     case cast: Cast =>
       unapply(cast.child).flatMap(convert(cast, _))
     case field: GetDateField =>
-      for (step <- DateFields.get(field.getClass); term <- Date.unapply(field.child))
-        yield term.after(IntegerType, step)
+      for {
+        step <- DateFields.get(field.getClass)
+        term <- Date.unapply(field.child)
+      } yield term.after(IntegerType, step)
     case TruncDate(Date(term), Literal(format: UTF8String, _)) =>
       truncatedDate(term, format)
     case t: TruncTimestamp if t.timeZoneId.isDefined =>

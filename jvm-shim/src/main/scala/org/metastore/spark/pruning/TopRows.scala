@@ -46,7 +46,7 @@ private[spark] final class TopRows(
   private def threshold(full: BitSet): Option[Place] = {
     val first = new FirstRows(limit)
     full.stream.filter(summary.hasStatistics(_)).forEach(file =>
-      certainRows(file).foreach { case (place, rows) => first.add(place, rows) })
+      for ((place, rows) <- certainRows(file)) first.add(place, rows))
     first.last
   }
 
@@ -94,7 +94,8 @@ private[spark] final class TopRows(
   private def latestValue(file: Int): Place = bound(file, low = !order.isAscending, AfterValues)
 
   private def bound(file: Int, low: Boolean, unknown: Int): Place =
-    if (bounds.has(file, low)) Place(AmongValues, bounds.ends(low), file) else Place(unknown)
+    if (bounds.has(file, low)) Place(AmongValues, bounds.ends(low), file)
+    else Place(unknown)
 
   private val inOrder: Ordering[Place] = new Ordering[Place] {
     override def compare(a: Place, b: Place): Int =

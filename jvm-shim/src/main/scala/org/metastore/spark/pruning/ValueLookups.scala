@@ -82,7 +82,8 @@ private[pruning] final class ValueLookups(
 
   private def evaluateAmong(among: BitSet)(ask: Evaluation => BitSet): BitSet = {
     val places = among.stream.toArray
-    if (places.isEmpty) among else setOf(ask(bounds.among(places)).stream.map(places(_)))
+    if (places.isEmpty) among
+    else setOf(ask(bounds.among(places)).stream.map(places(_)))
   }
 
   /** Files all of whose values are listed, and the expression proves it of them; an error of it is the query's to raise. */
