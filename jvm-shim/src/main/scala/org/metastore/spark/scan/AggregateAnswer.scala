@@ -14,6 +14,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LeafNode, Logical
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DecimalType, DoubleType}
 
+import org.metastore.spark.reason.Indexed
+
 /**
  * Aggregates whose answer follows from the statistics of the files that their scan would read: then none is read. Where it
  * follows of most of them, the others are read, and what they add is merged with it.
@@ -41,13 +43,14 @@ private[scan] final class AggregateAnswer(planner: ScanPlanner) extends Predicat
       columns: Seq[NamedExpression],
       filters: Seq[Expression],
       leaf: LeafNode): AggregateRequest = {
-    val meant = AttributeMap(columns.map(column => column.toAttribute -> withoutName(column)))
+    val meant =
+      AttributeMap[Expression](columns.map(column => column.toAttribute -> withoutName(column)))
     // In a query columns stand as the user wrote them; formats look for them by the names of the relation.
-    val own = AttributeMap(leaf.output.map(column => column -> column))
+    val own = AttributeMap[Expression](leaf.output.map(column => column -> column))
     def named[E <: Expression](expression: E): E =
-      expression.transform { case column: Attribute => own.getOrElse(column, column) }.asInstanceOf[E]
+      ReplacedColumns(expression, own).asInstanceOf[E]
     def ofScan[E <: Expression](expression: E): E =
-      named(expression.transform { case name: Attribute => meant.getOrElse(name, name) }.asInstanceOf[E])
+      named(ReplacedColumns(expression, meant).asInstanceOf[E])
     AggregateRequest(
       filters.flatMap(splitConjunctivePredicates).map(named(_)),
       group.map(ofScan(_)),
@@ -97,7 +100,9 @@ private final class AggregateInPlace(
       // What is counted once makes groups of the rows that are read: the values that others have are then counted once.
       val apart = group.orElse(functions.find(_.isDistinct).map(_.aggregateFunction.children.head))
       val split = functions.map(MergeableFunction.fromExpression)
-      val computed = apart ++ split.flatMap(_.parts).map(_.toAggregateExpression())
+      val aggregates =
+        for (function <- split; part <- function.parts) yield part.toAggregateExpression()
+      val computed = apart ++ aggregates
       val values = computed.map(one => AttributeReference(one.sql, one.dataType)()).toSeq
       val open = Aggregate(
         apart.toSeq,
@@ -116,7 +121,8 @@ private final class AggregateInPlace(
 
   /** The results of the aggregate, made of a value of the group and one of each function. */
   private def named(values: Seq[Attribute], computed: Seq[Expression]): Seq[NamedExpression] = {
-    val valueOf = (group ++ functions).map(_.canonicalized).zip(values.take(group.size) ++ computed).toMap
+    val shownAs = (group ++ functions).zip(values.take(group.size) ++ computed)
+    val valueOf = Indexed.entries(shownAs) { case (function, value) => function.canonicalized -> value }
     def shown(result: Expression): Expression =
       result.transform { case one if valueOf.contains(one.canonicalized) => valueOf(one.canonicalized) }
     results.map {

@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, NamedExpression}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Complete, Count}
 
 import org.metastore.spark.pruning.{ColumnResolver, DifferentValues, FileMeasure, FileMeasures, LiveFiles}
+import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.objects.TableIdentity
 
 /**
@@ -42,8 +43,7 @@ private[scan] final case class AggregateRequest(
       FileMeasures.fromGrouping(group, resolver).map(Seq(_))
     case Some(_) => None
     case None =>
-      val found = functions.map(FileMeasures.fromFunction(_, resolver))
-      if (found.forall(_.isDefined)) Some(found.flatten) else None
+      Indexed.all(functions.map(FileMeasures.fromFunction(_, resolver)))
   }
 
   /** Whether what some rows add can be merged with what others do: what is counted once can be of one column. */
@@ -60,9 +60,10 @@ private[scan] final case class AggregateRequest(
       totals.collectFirst { case DifferentValues(values) =>
         (null +: others) +: values.map(_ +: others.map(_ => null))
       }.getOrElse(Seq(totals))
-    case Some(group) => totals.head.asInstanceOf[Seq[(Any, Long)]].map { case (value, rows) =>
-        value +: functions.map(function => if (isCountOf(group, function) && value == null) 0L else rows)
-      }
+    case Some(group) =>
+      for ((value, rows) <- totals.head.asInstanceOf[Seq[(Any, Long)]])
+        yield value +: functions.map(function =>
+          if (isCountOf(group, function) && value == null) 0L else rows)
   }
 
   private def countsRowsOf(group: Expression, function: AggregateExpression): Boolean =

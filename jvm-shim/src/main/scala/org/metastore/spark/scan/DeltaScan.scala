@@ -9,9 +9,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, EqualTo, EvalMode, Expression, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
-import org.apache.spark.sql.execution.datasources.{
-  FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory
-}
+import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{BinaryType, DataType, TimestampType}
 
@@ -19,7 +17,7 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, LiveFiles}
 import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
-import org.metastore.spark.tables.{DeltaTable, LakeTable, Reflection}
+import org.metastore.spark.tables.{DeltaTable, FileRelation, LakeTable, Reflection}
 
 /** A Delta table at the version that a query reads, after Delta has chosen files itself. */
 private[scan] final class DeltaScan private (override val relation: HadoopFsRelation, label: Option[String])
@@ -64,8 +62,10 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
   }
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
-    for (directory <- listed.toIndexedSeq; file <- directory.files)
-      yield ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
+    for {
+      directory <- listed.toIndexedSeq
+      file <- directory.files
+    } yield ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
 
   override def countRows(files: IndexedSeq[ScanFile]): IndexedSeq[ScanFile] = {
     val known = Indexed.by(deltaFiles)(file => (file.path, file.size))
@@ -126,7 +126,8 @@ private[scan] object DeltaScan extends ScanFormat {
 
   /** The Delta table behind a relation, if Delta has chosen its files. */
   override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
-    if (relation.location.getClass.getName == Prepared) Some(new DeltaScan(relation, label)) else None
+    if (relation.location.getClass.getName == Prepared) Some(new DeltaScan(relation, label))
+    else None
 
   /** Whether the query is part of a write to a Delta table: MERGE, INSERT .. SELECT, CTAS. */
   private def isInsideWrite(relation: HadoopFsRelation): Boolean = {
@@ -144,10 +145,7 @@ private[scan] object DeltaScan extends ScanFormat {
     }
 
   private def isUnprepared(plan: LogicalPlan): Boolean = plan match {
-    case logical: LogicalRelation => logical.relation match {
-        case files: HadoopFsRelation => files.location.getClass.getName == Unprepared
-        case _ => false
-      }
+    case FileRelation(files) => files.location.getClass.getName == Unprepared
     case _ => false
   }
 }

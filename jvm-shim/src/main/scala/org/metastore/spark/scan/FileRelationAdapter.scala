@@ -13,7 +13,7 @@ import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.estimates.{RelationColumns, V1Statistics}
 import org.metastore.spark.pruning.{ConjunctRefusal, LiveFiles, ScanDecision, WantedRows}
-import org.metastore.spark.reason.Reason
+import org.metastore.spark.reason.{Indexed, Reason}
 import org.metastore.spark.statistics.TableStatistics
 import org.metastore.spark.statistics.objects.TableIdentity
 import org.metastore.spark.tables.UnsupportedRelease
@@ -65,7 +65,8 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       planner: ScanPlanner): Option[MeasuredScan] =
     planner.measure(scanned, asked).flatMap { measured =>
       val now = table.asNow(scanned.files, list(read, table, asked.conjuncts))
-      if (now eq scanned.files) Some(measured) else planner.measure(scanned.copy(files = now), asked)
+      if (now eq scanned.files) Some(measured)
+      else planner.measure(scanned.copy(files = now), asked)
     }
 
   private def list(
@@ -109,8 +110,10 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
   override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns] =
     relation match {
       case Files(logical, files) =>
-        for (table <- tableBehind(logical, files); known <- planner.statistics(table.id).toOption)
-          yield planner.columns(table.id, known, table.estimateResolver(known.manifest), table.lineage)
+        for {
+          table <- tableBehind(logical, files)
+          known <- planner.statistics(table.id).toOption
+        } yield planner.columns(table.id, known, table.estimateResolver(known.manifest), table.lineage)
       case _ => None
     }
 
@@ -151,14 +154,16 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     if (!planner.estimates) withMark(logical, files, mark, logical.catalogTable)
     else {
       val read =
-        if (known.isRight) orNone(table)(Some(table.listPartitions(conjuncts))).getOrElse(files) else files
+        if (known.isLeft) files
+        else ScanPlanner.recover(sizeOf(table), files)(table.listPartitions(conjuncts))
       val planned = planScan(logical, read, table, conjuncts, wanted, planner, known)
       val numbers = planned.flatMap(catalogNumbers(files, table, _, known, planner))
       val fixed =
         // who is left alone lists when it runs, as without us
-        if (numbers.isDefined && mark.isInstanceOf[ScanMark.Permit]) read else files
+        if (numbers.isDefined && mark.isInstanceOf[ScanMark.Permit]) read
+        else files
       val copy = withMark(logical, fixed, mark, withStatistics(logical, files, table, numbers))
-      planned.foreach(one => copy.setTagValue(ScanDecisions.Decision, one.decision))
+      for (one <- planned) copy.setTagValue(ScanDecisions.Decision, one.decision)
       copy
     }
   }
@@ -204,18 +209,20 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       wanted: => Option[WantedRows],
       planner: ScanPlanner,
       known: => Either[Reason, TableStatistics]): Option[ScanPlan] =
-    for (statistics <- known.toOption; listed <- orNone(table)(table.countedFiles(files, conjuncts)))
-      yield {
-        val asked =
-          EstimateRequest(logical.output, table.estimateResolver(statistics.manifest), () => table.lineage)
-        planner.plan(
-          table.id,
-          listed,
-          ScanRequest(conjuncts, wanted),
-          table.resolver(statistics.manifest),
-          LiveFiles.Unknown,
-          Some(asked))
-      }
+    for {
+      statistics <- known.toOption
+      listed <- orNone(table)(table.countedFiles(files, conjuncts))
+    } yield {
+      val asked =
+        EstimateRequest(logical.output, table.estimateResolver(statistics.manifest), () => table.lineage)
+      planner.plan(
+        table.id,
+        listed,
+        ScanRequest(conjuncts, wanted),
+        table.resolver(statistics.manifest),
+        LiveFiles.Unknown,
+        Some(asked))
+    }
 
   private def catalogNumbers(
       files: HadoopFsRelation,
@@ -225,18 +232,22 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       planner: ScanPlanner): Option[CatalogStatistics] =
     orNone(table)(planner.countTime {
       val attributes =
-        files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
-      for (numbers <- planned.numbers; statistics <- known.toOption;
-        estimated = table.estimateResolver(statistics.manifest);
+        Indexed.entries(files.schema)(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)())
+      for {
+        numbers <- planned.numbers
+        statistics <- known.toOption
+        estimated = table.estimateResolver(statistics.manifest)
         found <- V1Statistics.fromFiles(
           files.schema,
           numbers,
-          name => if (planner.isLate) None else estimated.key(attributes(name), Nil)))
-        yield found
+          name => if (planner.isLate) None else estimated.key(attributes(name), Nil))
+      } yield found
     })
 
   private def orNone[A](table: FileScan)(found: => Option[A]): Option[A] =
-    ScanPlanner.orElse(s"The size of ${table.id.name}", Option.empty[A])(found)
+    ScanPlanner.recover(sizeOf(table), Option.empty[A])(found)
+
+  private def sizeOf(table: FileScan): String = s"The size of ${table.id.name}"
 
   private def withStatistics(
       logical: LogicalRelation,

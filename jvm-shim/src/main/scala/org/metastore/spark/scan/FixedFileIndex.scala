@@ -9,6 +9,7 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.pruning.ScanDecision
+import org.metastore.spark.reason.Indexed
 
 /**
  * The files that a decision leaves to be read, as they were listed for it: what is answered of the others holds whenever the scan
@@ -61,7 +62,7 @@ private[scan] object FixedFileIndex {
       listed: Seq[PartitionDirectory],
       files: IndexedSeq[ScanFile],
       decision: ScanDecision): Option[FixedFileIndex] = {
-    val decided = decision.files.paths.zip(decision.files.sizes).zipWithIndex.toMap
+    val decided = Indexed.places(decision.files.paths.zip(decision.files.sizes))
     val places = files.flatMap(file => decided.get((file.path, file.size)))
     if (Seq(files.length, places.length, places.distinct.length).exists(_ != decision.before)) None
     else Some(new FixedFileIndex(

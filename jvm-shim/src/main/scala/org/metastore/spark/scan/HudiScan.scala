@@ -17,7 +17,7 @@ import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, FileSets, LiveFiles, ScanDecision}
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{FormatReleases, HudiTable, LakeTable, Leaf, Reflection}
@@ -35,7 +35,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       label.getOrElse(s"${HudiTable.name}.`$root`"))
 
   private val partitionColumns =
-    HudiTable.partitionColumns(relation.location).map(_.toLowerCase(Locale.ROOT)).toSet
+    Indexed.set(HudiTable.partitionColumns(relation.location))(_.toLowerCase(Locale.ROOT))
 
   override def restriction(settings: MetastoreConf): Option[Reason] =
     HudiScan.hudiQuery
@@ -106,7 +106,10 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
   }
 
   private def filesIn(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
-    for (partition <- listed.toIndexedSeq; file <- partition.files) yield {
+    for {
+      partition <- listed.toIndexedSeq
+      file <- partition.files
+    } yield {
       val slice = HudiScan.slice(partition.values, file.getPath)
       val base = slice.flatMap(_.base).getOrElse(HudiScan.Base(file.getPath, file.getLen))
       ScanFile(
@@ -130,7 +133,8 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
     else {
       val all = listSlices(index, partitionFilters).directories
       val untold =
-        if (dataFilters.isEmpty) new BitSet else HudiScan.unknownFiles(decide(all), statistics, dataFilters)
+        if (dataFilters.isEmpty) new BitSet
+        else HudiScan.unknownFiles(decide(all), statistics, dataFilters)
       if (untold.isEmpty) all
       else {
         val remaining = HudiScan.pathsOf(index.listFiles(partitionFilters, dataFilters)).toSet
@@ -184,7 +188,10 @@ private[scan] object HudiScan extends ScanFormat {
     Base(new Path(Reflection.call[String](file, "getPath")), Reflection.call[Long](file, "getFileSize"))
 
   private def pathsOf(listed: Seq[PartitionDirectory]): IndexedSeq[Path] =
-    for (directory <- listed.toIndexedSeq; file <- directory.files) yield file.getPath
+    for {
+      directory <- listed.toIndexedSeq
+      file <- directory.files
+    } yield file.getPath
 
   /** Files that are read because the statistics tell nothing of them that the filters ask. */
   private def unknownFiles(decision: ScanDecision, statistics: Manifest, filters: Seq[Expression]): BitSet = {
@@ -196,7 +203,7 @@ private[scan] object HudiScan extends ScanFormat {
 
   /** Whether the statistics hold something, of whatever data files, of a column that a filter names. */
   private def isAnalyzed(statistics: Manifest, filters: Seq[Expression]): Boolean = {
-    val named = filters.flatMap(_.references).map(_.name.toLowerCase(Locale.ROOT)).toSet
+    val named = Indexed.set(filters.flatMap(_.references))(_.name.toLowerCase(Locale.ROOT))
     statistics.pathsIgnoringCase.keysIterator.exists(path => named(path.head))
   }
 
@@ -248,7 +255,7 @@ private[scan] object HudiListing {
     HudiTable.slicesInMemory(index) match {
       case Some(slices) if partitionFilters.forall(isFixed) =>
         val asked = ListingKey(
-          partitionFilters.map(named).toSet,
+          Indexed.set(partitionFilters)(named),
           SQLConf.get.sessionLocalTimeZone,
           SQLConf.get.caseSensitiveAnalysis)
         val entry = entryOf(index, slices, asked)

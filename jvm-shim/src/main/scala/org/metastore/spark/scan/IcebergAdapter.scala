@@ -26,13 +26,11 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
           metadata,
           new IcebergPassThrough(metadata.table.name, Reason(ReasonCode.MetadataTable), harmless = false)))
       case iceberg: DataSourceV2Relation if IcebergTable.is(iceberg.table) =>
-        val scans = FormatReleases.refusal(iceberg.table).map(new IcebergPassThrough(
-          iceberg.table.name,
-          _,
-          harmless = false))
-        Some(before(
-          iceberg,
-          scans.getOrElse(scansOf(new IcebergScan(iceberg.table), iceberg, above, planner))))
+        val scans = FormatReleases.refusal(iceberg.table) match {
+          case Some(why) => new IcebergPassThrough(iceberg.table.name, why, harmless = false)
+          case None => scansOf(new IcebergScan(iceberg.table), iceberg, above, planner)
+        }
+        Some(before(iceberg, scans))
       case _ => None
     }
 
@@ -86,8 +84,10 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
   override def table(relation: LogicalPlan): Option[TableIdentity] = scanned(relation).map(_._2.id)
 
   override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns] =
-    for ((iceberg, table) <- scanned(relation); known <- planner.statistics(table.id).toOption)
-      yield planner.columns(table.id, known, new OutputColumns(iceberg.output, table.keys.get), table.lineage)
+    for {
+      (iceberg, table) <- scanned(relation)
+      known <- planner.statistics(table.id).toOption
+    } yield planner.columns(table.id, known, new OutputColumns(iceberg.output, table.keys.get), table.lineage)
 
   // A sub-query's relations were prepared, and are scans, when the query around it is planned.
   private def scanned(relation: LogicalPlan): Option[(DataSourceV2Relation, IcebergScan)] = relation match {

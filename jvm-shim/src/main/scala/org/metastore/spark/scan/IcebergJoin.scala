@@ -6,6 +6,7 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 import org.metastore.spark.pruning.ScanDecision
+import org.metastore.spark.reason.Indexed
 import org.metastore.spark.tables.Reflection
 
 /** How the files of one Iceberg scan are decided on again, by what the keys of a join say of its columns. */
@@ -39,11 +40,12 @@ private[scan] final class IcebergJoin(
      * doubles, of which Iceberg takes no NaN and tells the zeros apart. The scan, which others read by as well, keeps its tasks.
      */
     def filter(scan: AnyRef, filters: Array[Predicate])(forward: Array[Predicate] => AnyRef): AnyRef = {
-      val own = Reflection.call[Array[NamedReference]](scan, "filterAttributes").map(_.fieldNames.toSeq).toSet
+      val own =
+        Indexed.set(Reflection.call[Array[NamedReference]](scan, "filterAttributes"))(_.fieldNames.toSeq)
       val theirs = filters.filter(one =>
         one.references.forall(column => own(column.fieldNames.toSeq)) && !isOfDoubles(one))
-      if (theirs.nonEmpty) ScanPlanner.orElse(planning.table, ())(filterByFormat(scan)(forward(theirs)))
-      ScanPlanner.orElse(planning.table, ()) {
+      if (theirs.nonEmpty) ScanPlanner.recover(planning.table, ())(filterByFormat(scan)(forward(theirs)))
+      ScanPlanner.recover(planning.table, ()) {
         keys ++= filters.flatMap(conjunct)
         found = Some(decide(keys))
       }
@@ -63,15 +65,13 @@ private[scan] final class IcebergJoin(
     def tasks(scan: AnyRef): IcebergTasks = {
       val current = IcebergTasks.currentTasks(scan)
       val all = left.fold(current)(current.selectPaths)
-      found.fold(all)(known =>
-        all.selectPaths(
-          known.files.paths.indices.filter(known.survivors.get).map(known.files.paths(_)).toSet))
+      found.fold(all)(known => all.selectPaths(known.survivingPaths))
     }
 
     /** A batch of these tasks. Other parts of the plan may read by the same scan, so that it gets its own back. */
     def batchOf(scan: AnyRef)(batch: => AnyRef): AnyRef = scan.synchronized {
       val all = IcebergTasks.currentTasks(scan)
-      val left = ScanPlanner.orElse(planning.table, all)(tasks(scan))
+      val left = ScanPlanner.recover(planning.table, all)(tasks(scan))
       if (left.tasks.size == all.tasks.size) batch
       else {
         left.giveTo(scan)

@@ -39,6 +39,7 @@ private[scan] final class IcebergPassThrough(table: String, why: Reason, harmles
         scan,
         ScanDecision.withoutPruning(table, why),
         own =>
-          if (harmless) V2Statistics.withoutColumns(own, scan.asInstanceOf[Scan].readSchema, None) else own())
+          if (harmless) V2Statistics.withoutColumns(own, scan.asInstanceOf[Scan].readSchema, None)
+          else own())
   }
 }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.{StringType, StructType}
 
 import org.metastore.spark.estimates.V2Statistics
 import org.metastore.spark.pruning.{LiteralList, ScanDecision}
-import org.metastore.spark.reason.{Reason, ReasonCode, Recoverable}
+import org.metastore.spark.reason.{Indexed, Reason, ReasonCode, Recoverable}
 import org.metastore.spark.tables.{IcebergMembers, IcebergTable}
 
 /** What the planner wants of one Iceberg relation. */
@@ -42,13 +42,17 @@ private[scan] final class IcebergPruning(
       conjuncts,
       output,
       (name, dataType) =>
-        for (key <- keys.get(name); known <- columns; found <- known.histogram(key, dataType)) yield found,
+        for {
+          key <- keys.get(name)
+          known <- columns
+          found <- known.histogram(key, dataType)
+        } yield found,
       keys.get(_).exists(key => table.holdsUuids(key) && isAnalyzed(key)))
   }
 
   override def keepsFromFormat(predicate: Predicate): Boolean =
     planner.restriction.isEmpty && planner.settings.icebergBypassSkipping &&
-      ScanPlanner.orElse(s"What Iceberg skips of ${table.name}", false)(skipping.losesRows(predicate))
+      ScanPlanner.recover(s"What Iceberg skips of ${table.name}", false)(skipping.losesRows(predicate))
 
   /** Prunes a scan, and stands before it. */
   override def prepare(scan: AnyRef, pushed: PushedPredicates): AnyRef = scan.getClass.getName match {
@@ -86,8 +90,8 @@ private[scan] final class IcebergPruning(
       val decision = planned.decision
       val kept = tasks.files.indices.filter(decision.survivors.get)
       if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)
-      val counted = kept.map(tasks.files(_).rows)
-      val rows = if (counted.forall(_.isDefined)) Some(counted.flatten.map(_.toDouble).sum) else None
+      val counts = Indexed.all(kept.map(tasks.files(_).rows))
+      val rows = counts.map(_.map(_.toDouble).sum)
       IcebergScanProxy.before(
         scan,
         decision,
@@ -109,7 +113,8 @@ private[scan] final class IcebergPruning(
     else None
 
   private def filesOfQuery: Option[Set[String]] =
-    if (planner.restriction.isEmpty) FileColumnFilter.by(conjuncts, output) else None
+    if (planner.restriction.isEmpty) FileColumnFilter.by(conjuncts, output)
+    else None
 
   private def readSchema(scan: AnyRef): StructType = scan.asInstanceOf[Scan].readSchema
 }
@@ -132,5 +137,5 @@ private[scan] object FileColumnFilter {
   }
 
   // Null equals nothing.
-  private def texts(values: Seq[Any]): Set[String] = values.filter(_ != null).map(_.toString).toSet
+  private def texts(values: Seq[Any]): Set[String] = Indexed.set(values.filter(_ != null))(_.toString)
 }

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.pruning.LiveFiles
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.TableIdentity
 import org.metastore.spark.tables.{IcebergTable, Reflection}
 
@@ -41,16 +41,16 @@ private[scan] final class IcebergScan(spark: Table) {
 
   /** The schema whose field ids a scan reads by: its own where it tells it, else the table's for the snapshot read. */
   def schemaOf(scan: AnyRef): Option[IcebergSchema] = {
-    val ofScan = Try(schemaFrom(scan, "schema")).toOption.filter(showsSparkSchema)
-    def ofTable = Try(schemaFrom(spark, "snapshotSchema")).toOption.filter(showsSparkSchema)
-    ofScan.orElse(ofTable).map(new IcebergSchema(_))
+    def shown(on: AnyRef, method: String) = Try(schemaFrom(on, method)).toOption.filter(showsSparkSchema)
+    shown(scan, "schema").orElse(shown(spark, "snapshotSchema")).map(new IcebergSchema(_))
   }
 
   /** That snapshot and those before it, newest first: a catalog may load these only when it is asked for them. */
   def lineage: Iterator[String] = snapshot.iterator ++ snapshot.iterator.flatMap(table.lineage).drop(1)
 
   /** The keys of the snapshot's columns by their paths, before there is a scan. */
-  def keys: Map[Seq[String], String] = table.leaves(table.current).map(leaf => leaf.path -> leaf.key).toMap
+  def keys: Map[Seq[String], String] =
+    Indexed.entries(table.leaves(table.current))(leaf => leaf.path -> leaf.key)
 
   /** Whether a column holds UUIDs, which Spark shows as texts. */
   def holdsUuids(key: String): Boolean = table.holdsUuids(key)

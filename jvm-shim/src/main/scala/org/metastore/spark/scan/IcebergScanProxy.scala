@@ -43,7 +43,7 @@ private[scan] final class IcebergScanProxy(
 
   override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] =
     method.getName match {
-      case "description" => ScanPlanner.orElse(
+      case "description" => ScanPlanner.recover(
           planning.table,
           Option.empty[AnyRef])(Some(s"${forward(method, arguments)} ${decision.label}"))
       case "estimateStatistics" => Some(estimate(() => forward(method, arguments).asInstanceOf[Statistics]))
@@ -57,7 +57,7 @@ private[scan] final class IcebergScanProxy(
         Some(forward(method, arguments).asInstanceOf[Array[CustomMetric]] ++
           Array[CustomMetric](new FilesBeforeMetric, new FilesAfterMetric, new FilesByFormatMetric))
       case "reportDriverMetrics" =>
-        ScanPlanner.orElse(planning.table, Option.empty[AnyRef]) {
+        ScanPlanner.recover(planning.table, Option.empty[AnyRef]) {
           Some(remainingFiles.getOrElse(forward(
             method,
             arguments).asInstanceOf[Array[CustomTaskMetric]]) ++ FileMetrics.fromDecision(decision))

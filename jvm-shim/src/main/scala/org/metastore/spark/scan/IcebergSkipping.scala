@@ -52,31 +52,29 @@ private[scan] final class IcebergSkipping(
 private object IcebergSkipping {
   private val fractions = Set[DataType](DoubleType, FloatType)
 
-  private def isComparison(part: V2Expression): Boolean = part match {
-    case predicate: Predicate => Set("=", "<=>", "<>", "IN", "<", "<=", ">", ">=")(predicate.name)
-    case _ => false
+  private val Comparisons = Set("=", "<=>", "<>", "IN", "<", "<=", ">", ">=")
+  private val AboveAll = Set(">", ">=", "NOT")
+  private val AtZero = Set("=", "<=>", "IN", ">=", "<=", "NOT")
+
+  private def isComparison(part: V2Expression): Boolean = Comparisons(nameOf(part))
+
+  private def isAboveAll(part: V2Expression): Boolean =
+    AboveAll(nameOf(part)) || nameOf(part) == "IN" && exists(part)(isNaN)
+
+  private def isAtZero(part: V2Expression): Boolean = AtZero(nameOf(part)) && exists(part)(isZero)
+
+  private def nameOf(part: V2Expression): String = part match {
+    case predicate: Predicate => predicate.name
+    case _ => ""
   }
 
-  private def isAboveAll(part: V2Expression): Boolean = part match {
-    case predicate: Predicate =>
-      Set(">", ">=", "NOT")(predicate.name) || predicate.name == "IN" && exists(part)(isNaN)
-    case _ => false
-  }
+  private def isNaN(part: V2Expression): Boolean = ColumnHistogram.isNaN(valueOf(part))
 
-  private def isAtZero(part: V2Expression): Boolean = part match {
-    case predicate: Predicate =>
-      Set("=", "<=>", "IN", ">=", "<=", "NOT")(predicate.name) && exists(part)(isZero)
-    case _ => false
-  }
+  private def isZero(part: V2Expression): Boolean = DoubleOrder.isZero(valueOf(part))
 
-  private def isNaN(part: V2Expression): Boolean = part match {
-    case literal: V2Literal[_] => ColumnHistogram.isNaN(literal.value)
-    case _ => false
-  }
-
-  private def isZero(part: V2Expression): Boolean = part match {
-    case literal: V2Literal[_] => DoubleOrder.isZero(literal.value)
-    case _ => false
+  private def valueOf(part: V2Expression): Any = part match {
+    case literal: V2Literal[_] => literal.value
+    case _ => null
   }
 
   private def exists(expression: V2Expression)(test: V2Expression => Boolean): Boolean =

@@ -35,7 +35,8 @@ private[scan] final class IcebergTasks private (
     val estimates = new DeletedRowEstimates(ofFiles.map(TaskDeletes.deletesOf))
     val bounds = new DeletedRowBounds
     tasks.map(task =>
-      if (taskClass.isInstance(task)) dataFile(task, estimates, bounds) else ScanFile("", -1L, None))
+      if (taskClass.isInstance(task)) dataFile(task, estimates, bounds)
+      else ScanFile("", -1L, None))
   }
 
   /** What Iceberg counts of tasks as it plans them. */
@@ -49,7 +50,8 @@ private[scan] final class IcebergTasks private (
   def paths: Set[String] = tasks.flatMap(pathOf).toSet
 
   private def pathOf(task: AnyRef): Option[String] =
-    if (taskClass.isInstance(task)) Some(locationOf.invoke(fileOf.invoke(task)).toString) else None
+    if (taskClass.isInstance(task)) Some(locationOf.invoke(fileOf.invoke(task)).toString)
+    else None
 
   private def ofFiles: IndexedSeq[AnyRef] = tasks.filter(taskClass.isInstance)
 

@@ -35,7 +35,7 @@ private[scan] object IndexStandIn {
    * @return `index` itself where there can be no such copy
    */
   def create(index: FileIndex, original: FileIndex): FileIndex =
-    ScanPlanner.orElse("The index of a scan", index) {
+    ScanPlanner.recover("The index of a scan", index) {
       val arguments = original.asInstanceOf[Product].productIterator.map(_.asInstanceOf[AnyRef]).toSeq
       subclassOf.get(original.getClass).get.newInstance(arguments :+ index: _*).asInstanceOf[FileIndex]
     }
@@ -99,7 +99,7 @@ private final class StandInSource(original: Class[_]) {
   }
 
   private def parameters(types: Seq[Class[_]]): String =
-    types.zipWithIndex.map { case (one, place) => s"${one.getCanonicalName} p$place" }.mkString(", ")
+    (for ((one, place) <- types.zipWithIndex) yield s"${one.getCanonicalName} p$place").mkString(", ")
 
   private def names(count: Int): String = (0 until count).map(place => s"p$place").mkString(", ")
 }

@@ -49,7 +49,7 @@ private[scan] final case class JoinKeyFilter(
       ExprId(0))(new JoinKeyValues)
 
   override def updateResult(): Unit =
-    keys.set(ScanPlanner.orElse(s"The keys of $child", Option.empty[Expression]) {
+    keys.set(ScanPlanner.recover(s"The keys of $child", Option.empty[Expression]) {
       JoinKeyFilter.conjunct(child, plan.executeCollect().map(_.get(0, child.dataType)))
     })
 }
@@ -110,7 +110,8 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
           DynamicPruningExpression(in.copy(child = name)))
       case other => other
     }
-    if (named == scan.runtimeFilters) scan else WithTags(CaseClassCopy(scan, "runtimeFilters" -> named), scan)
+    if (named == scan.runtimeFilters) scan
+    else WithTags(CaseClassCopy(scan, "runtimeFilters" -> named), scan)
   }
 
   /** What the filters of a scan have collected. */

@@ -13,13 +13,14 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.LogicalRDD
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
 import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.JoinKeys
 import org.metastore.spark.pruning.FilterCompiler
+import org.metastore.spark.tables.FileRelation
 
 /**
  * Lets the keys of the small side of an equi-join choose the data files of the other side when the query runs: puts Spark's own
@@ -30,7 +31,7 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (!isWanted || plan.isStreaming || PlanScope.isCorrelated(plan)) plan
-    else ScanPlanner.orElse("A join", plan) {
+    else ScanPlanner.recover("A join", plan) {
       val target = new KeyTarget(
         ScanPlanner.logical(
           SparkSession.active,
@@ -125,8 +126,7 @@ private object BuildSide {
       !node.expressions.exists(_.exists(_.isInstanceOf[PlanExpression[_]]))
     case _: DataSourceV2ScanRelation | _: LocalRelation | _: OneRowRelation | _: Range => true
     case _: InMemoryRelation | _: LogicalRDD => true
-    case relation: LogicalRelation => relation.relation.isInstanceOf[HadoopFsRelation]
-    case _ => false
+    case other => FileRelation.unapply(other).isDefined
   }
 }
 
@@ -166,8 +166,8 @@ private final class KeyTarget(planner: ScanPlanner) {
 
   /** The key in terms of the columns below a projection. */
   private def behind(list: Seq[NamedExpression], key: Expression): Expression = {
-    val named = AttributeMap(list.collect { case alias @ Alias(child, _) => alias.toAttribute -> child })
-    key.transform { case attribute: Attribute => named.getOrElse(attribute, attribute) }
+    val named = list.collect { case alias @ Alias(child, _) => alias.toAttribute -> child }
+    ReplacedColumns(key, AttributeMap(named))
   }
 
   // A filter on columns of one side may go below a join that neither adds rows to that side nor makes nulls of its columns.
@@ -187,9 +187,10 @@ private final class KeyTarget(planner: ScanPlanner) {
   }
 
   private def isTarget(plan: LogicalPlan): Boolean = plan match {
-    case logical: LogicalRelation => markOf(logical).collect { case permit: ScanMark.Permit =>
-        permit.wanted
-      }.exists(_.isEmpty)
+    case FileRelation(files) => ScanMark.find(files) match {
+        case Some(permit: ScanMark.Permit) => permit.wanted.isEmpty
+        case _ => false
+      }
     case relation: DataSourceV2ScanRelation => PrunedScan.withKeys(relation.scan).isDefined
     case _ => false
   }
@@ -198,11 +199,6 @@ private final class KeyTarget(planner: ScanPlanner) {
     case relation: DataSourceV2ScanRelation =>
       WithTags(CaseClassCopy(relation, "scan" -> PrunedScan.withKeys(relation.scan).get), relation)
     case other => other
-  }
-
-  private def markOf(logical: LogicalRelation): Option[ScanMark] = logical.relation match {
-    case files: HadoopFsRelation => ScanMark.find(files)
-    case _ => None
   }
 
   /** Whether the statistics tell files by the values of a key: a column, an expression with statistics, or what they know of others. */
@@ -216,11 +212,8 @@ private final class KeyTarget(planner: ScanPlanner) {
 
   // Partitions are chosen by Spark itself.
   private def isOfPartition(scan: LogicalPlan, column: Attribute): Boolean = scan match {
-    case logical: LogicalRelation => logical.relation match {
-        case files: HadoopFsRelation => files.partitionSchema.fieldNames.exists(conf.resolver(_, column.name))
-        case _ => true
-      }
-    case _ => false
+    case FileRelation(files) => files.partitionSchema.fieldNames.exists(conf.resolver(_, column.name))
+    case other => other.isInstanceOf[LogicalRelation]
   }
 
   private def conf = SQLConf.get

@@ -11,14 +11,14 @@ import org.apache.spark.sql.execution.command.DataWritingCommand
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{JoinKeys, QueryJoinOrder}
-import org.metastore.spark.reason.Recoverable
+import org.metastore.spark.reason.Attempt
 
 /** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
 final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     val settings = new MetastoreConf(conf)
     if (!settings.pruningEnabled && !settings.cboEnabled) plan
-    else ScanPlanner.orElse("A query", plan) {
+    else ScanPlanner.recover("A query", plan) {
       PlanScope.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites).fold(plan) { scope =>
         val prepared = ScanFormats.prepareRelations(plan, session)
         val planner =
@@ -41,10 +41,8 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
   // Each table's look-up waits for storage: together they take as long as one. What fails here fails again where it is needed.
   private def begin(plan: LogicalPlan, planner: ScanPlanner): Unit = {
     val leaves = plan.collectWithSubqueries { case leaf: LeafNode => leaf }
-    if (leaves.size > 1) leaves.foreach { leaf =>
-      try planner.begin(RelationAdapters.all.iterator.flatMap(_.table(leaf)))
-      catch { case Recoverable(_) => () }
-    }
+    if (leaves.size > 1)
+      for (leaf <- leaves) Attempt.orNone(planner.begin(RelationAdapters.all.iterator.flatMap(_.table(leaf))))
   }
 
   private def isWrite(plan: LogicalPlan): Boolean =
@@ -61,7 +59,8 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
       planner).transformExpressionsWithPruning(_.containsPattern(TreePattern.PLAN_EXPRESSION)) {
       case subquery: SubqueryExpression =>
         val rewritten = rewrite(subquery.plan, ScanContext(), planner)
-        if (rewritten.fastEquals(subquery.plan)) subquery else subquery.withNewPlan(rewritten)
+        if (rewritten.fastEquals(subquery.plan)) subquery
+        else subquery.withNewPlan(rewritten)
     }
 
   private def rewriteNode(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan =
@@ -83,7 +82,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
       case _: GlobalLimit if above.conjuncts.isEmpty && above.order.isEmpty =>
         plan.mapChildren(rewrite(_, above, planner))
       case aggregate: Aggregate if planner.answers =>
-        ScanPlanner.orElse(
+        ScanPlanner.recover(
           "An aggregate",
           Option.empty[LogicalPlan])(new AggregateAnswer(planner).replace(aggregate))
           .getOrElse(plan.mapChildren(rewrite(_, ScanContext(), planner)))
@@ -110,7 +109,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     }
 
   private def orUnchanged(plan: LogicalPlan)(changed: => LogicalPlan): LogicalPlan =
-    ScanPlanner.orElse(plan.nodeName, plan)(changed)
+    ScanPlanner.recover(plan.nodeName, plan)(changed)
 }
 
 private[scan] object LogicalScanRule {

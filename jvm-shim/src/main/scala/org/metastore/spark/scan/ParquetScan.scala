@@ -15,7 +15,7 @@ import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, LiveFiles}
-import org.metastore.spark.reason.Reason
+import org.metastore.spark.reason.{Indexed, Reason}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{LakeTable, Leaf, ParquetTable}
@@ -34,7 +34,7 @@ private[scan] final class ParquetScan(
       root.toString,
       label.getOrElse(s"${ParquetTable.name}.`$root`"))
 
-  private val partitionColumns = relation.partitionSchema.fieldNames.map(_.toLowerCase(Locale.ROOT)).toSet
+  private val partitionColumns = Indexed.set(relation.partitionSchema.fieldNames)(_.toLowerCase(Locale.ROOT))
 
   /** Columns by their names in the files, in any case where Spark reads them so. */
   override def resolver(statistics: Manifest): ColumnResolver = {
@@ -102,7 +102,7 @@ private[scan] final class ParquetScan(
   }
 
   private def listAllPartitions(name: TableIdentifier): Seq[(String, Option[Long])] =
-    ScanPlanner.orElse(s"The partitions of ${id.name}", Seq.empty[(String, Option[Long])]) {
+    ScanPlanner.recover(s"The partitions of ${id.name}", Seq.empty[(String, Option[Long])]) {
       val session = relation.sparkSession
       val partitions =
         new CatalogFileIndex(session, session.sessionState.catalog.getTableMetadata(name), sizeInBytes = 0L)
@@ -110,7 +110,10 @@ private[scan] final class ParquetScan(
     }
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
-    for (directory <- listed.toIndexedSeq; file <- directory.files) yield ScanFile(
+    for {
+      directory <- listed.toIndexedSeq
+      file <- directory.files
+    } yield ScanFile(
       LakeTable.pathInTable(file.getPath, root),
       file.getLen,
       None,
@@ -123,12 +126,11 @@ private[scan] final class ParquetScan(
       listed: => Seq[PartitionDirectory]): IndexedSeq[ScanFile] = {
     val before = listed.flatMap(_.files)
     val folders = before.map(_.getPath.getParent).distinct
-    val now = ScanPlanner.orElse(s"The listing of ${id.name}", Seq.empty[FileStatus])(listAnew(folders))
-    val versions =
-      now.iterator.map(file => version(file.getPath, file.getLen, file.getModificationTime)).toSet
+    val now = ScanPlanner.recover(s"The listing of ${id.name}", Seq.empty[FileStatus])(listAnew(folders))
+    val versions = Indexed.set(now)(file => version(file.getPath, file.getLen, file.getModificationTime))
     val others =
       before.filterNot(file => versions(version(file.getPath, file.getLen, file.getModificationTime)))
-    val changed = others.iterator.map(file => LakeTable.pathInTable(file.getPath, root)).toSet
+    val changed = Indexed.set(others)(file => LakeTable.pathInTable(file.getPath, root))
     if (changed.isEmpty) files
     else files.map(file => if (changed(file.path)) file.copy(modified = Some(ParquetScan.Changed)) else file)
   }
@@ -146,14 +148,18 @@ private[scan] final class ParquetScan(
 
   /** The same with the values of partition columns. */
   private def withPartitionValues(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
-    listed.toIndexedSeq.flatMap { directory =>
-      val fields = relation.partitionSchema.fields.toSeq
-      val values = directory.values.toSeq(fields.map(_.dataType))
-      val literals =
-        for ((field, value) <- fields.zip(values))
-          yield Leaf.key(Seq(field.name)) -> Literal(value, field.dataType)
-      files(Seq(directory)).map(_.copy(partition = literals.toMap))
+    for {
+      directory <- listed.toIndexedSeq
+      partition = partitionOf(directory)
+      file <- files(Seq(directory))
+    } yield file.copy(partition = partition)
+
+  private def partitionOf(directory: PartitionDirectory): Map[String, Literal] = {
+    val fields = relation.partitionSchema.fields.toSeq
+    Indexed.entries(fields.zip(directory.values.toSeq(fields.map(_.dataType)))) { case (field, value) =>
+      Leaf.key(Seq(field.name)) -> Literal(value, field.dataType)
     }
+  }
 }
 
 private[scan] object ParquetScan extends ScanFormat {
@@ -171,5 +177,6 @@ private[scan] object ParquetScan extends ScanFormat {
       relation: HadoopFsRelation,
       root: String,
       label: Option[String]): Option[FileScan] =
-    if (ParquetTable.isRead(relation)) Some(new ParquetScan(relation, new Path(root), label)) else None
+    if (ParquetTable.isRead(relation)) Some(new ParquetScan(relation, new Path(root), label))
+    else None
 }

@@ -23,7 +23,7 @@ final class ParquetScanStrategy(session: SparkSession) extends SparkStrategy {
     case PhysicalOperation(_, _, relation: LogicalRelation)
         if isBesideComet && isOurs(relation) && isLeft(plan) =>
       val planned = FileSourceStrategy(plan)
-      ScanPlanner.orElse("A query", planned)(planned.map(new PhysicalScanRule(session).prune))
+      ScanPlanner.recover("A query", planned)(planned.map(new PhysicalScanRule(session).prune))
     case _ => Nil
   }
 
@@ -36,5 +36,5 @@ final class ParquetScanStrategy(session: SparkSession) extends SparkStrategy {
     ScanMark.find(files).exists(_.isInstanceOf[ScanMark.Permit])
 
   private def isLeft(plan: LogicalPlan): Boolean =
-    ScanPlanner.orElse("A query", false)(ReadPermission.leavesPlanning(session, plan))
+    ScanPlanner.recover("A query", false)(ReadPermission.leavesPlanning(session, plan))
 }

@@ -18,7 +18,7 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = {
     lazy val planner = ScanPlanner.physical(session, new MetastoreConf(conf))
-    ScanPlanner.orElse("A query", plan) {
+    ScanPlanner.recover("A query", plan) {
       JoinKeyFilter.moveToScans(plan).transformUp {
         case scan: FileSourceScanExec => withKeys(JoinKeyFilter.bind(marked(scan, planner).getOrElse(scan)))
         case scan: BatchScanExec => JoinKeyFilter.bind(scan)

@@ -19,7 +19,11 @@ object PlanScope {
   final case class NumbersOnly(reason: Reason) extends Scope
 
   /** A write. */
-  final case class Write(node: String, rowLevel: Boolean, ofFormat: Boolean)
+  final case class Write(node: String, rowLevel: Boolean, ofFormat: Boolean) {
+
+    /** Which of several writes decides: the one with the least. */
+    def rank: Int = if (ofFormat) 0 else if (rowLevel) 1 else 2
+  }
 
   private val rowLevel = Set(
     "ReplaceData",
@@ -37,7 +41,7 @@ object PlanScope {
     val signs = plan.collect {
       case node if isWrite(node) => Write(node.nodeName, rowLevel(className(node)), isOfFormat(node))
     }
-    signs.find(_.ofFormat).orElse(signs.find(_.rowLevel)).orElse(signs.headOption)
+    signs.sortBy(_.rank).headOption
   }
 
   /** Whether Spark makes a join of a sub-query's plan, once it has looked there for what its value is without rows. */

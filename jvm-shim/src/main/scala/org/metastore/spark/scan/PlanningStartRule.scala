@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 /** Marks the beginning of each query's planning: Spark normalizes a plan once, just before it is optimized. */
 final class PlanningStartRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
-    ScanPlanner.orElse("A query", ()) {
+    ScanPlanner.recover("A query", ()) {
       PlanningContext.begin(plan)
       JoinPruningRule.register(session)
     }

@@ -64,7 +64,7 @@ private[scan] final class PruningFileIndex(
       dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
     val fixed = dataFilters.filter(isFixed)
     // With keys of a join all is decided anew, while the query runs already.
-    val chosen = ScanPlanner.orElse(s"A scan of ${table.id.name}", Option.empty[Seq[PartitionDirectory]]) {
+    val chosen = ScanPlanner.recover(s"A scan of ${table.id.name}", Option.empty[Seq[PartitionDirectory]]) {
       val (listed, decision) = decide(partitionFilters, fixed, request(fixed, keys.nonEmpty))
       Some(FileScan.selectFiles(listed)(decision.survivors.get))
     }
@@ -92,13 +92,15 @@ private[scan] final class PruningFileIndex(
         def about(listed: Seq[PartitionDirectory]) =
           last.collect { case (same, known) if same eq listed => known }.getOrElse {
             val files =
-              if (request.wanted.isEmpty) table.files(listed) else table.countRows(table.files(listed))
+              if (request.wanted.isEmpty) table.files(listed)
+              else table.countRows(table.files(listed))
             def plan(files: IndexedSeq[ScanFile]) =
               planner.plan(table.id, files, request, resolver, table.live(delegate, name)).decision
             val first = plan(files)
             // Of a LIMIT, the rows of files that are read are counted on too.
             val relied =
-              if (request.wanted.isEmpty) FileScan.selectFiles(listed)(!first.survivors.get(_)) else listed
+              if (request.wanted.isEmpty) FileScan.selectFiles(listed)(!first.survivors.get(_))
+              else listed
             val now = if (first.after < first.before) table.asNow(files, relied) else files
             val made = if (now eq files) first else plan(now)
             last = Some(listed -> made)

@@ -103,7 +103,11 @@ object ScanDecisions {
 
   /** What the optimizer was told of the one relation behind a scan: Delta's physical scan knows no row counts. */
   private def estimateOfRelation(scan: SparkPlan): Option[ScanEstimate] =
-    scan.logicalLink.map(_.collectLeaves()).collect { case Seq(leaf) => leaf }.flatMap(estimateOf)
+    for {
+      plan <- scan.logicalLink
+      Seq(leaf) <- Some(plan.collectLeaves())
+      estimate <- estimateOf(leaf)
+    } yield estimate
 
   private def fileScan(scan: FileSourceScanExec): Option[ScanDecision] =
     IndexStandIn.behind(scan.relation.location) match {

@@ -33,13 +33,15 @@ private[scan] object ScanMark {
 
   /** The mark of a relation. */
   def find(relation: HadoopFsRelation): Option[ScanMark] =
-    relation.options.get(Key).map(text => text -> text.split(":", 4)).map {
-      case (_, Array("ok", fingerprint, wanted, root)) =>
-        Permit(fingerprint, root, if (wanted.isEmpty) None else Some(WantedRows.parse(wanted)))
-      case (text, Array("no", code, _*)) =>
-        Refusal(
-          ReasonCode.all.find(_.name == code).getOrElse(ReasonCode.Failed),
-          text.split(":", 3).drop(2).mkString)
-      case (text, _) => Refusal(ReasonCode.Failed, text)
-    }
+    relation.options.get(Key).map(parse)
+
+  private def parse(text: String): ScanMark = text.split(":", 4) match {
+    case Array("ok", fingerprint, wanted, root) =>
+      Permit(fingerprint, root, if (wanted.isEmpty) None else Some(WantedRows.parse(wanted)))
+    case Array("no", code, _*) =>
+      Refusal(
+        ReasonCode.all.find(_.name == code).getOrElse(ReasonCode.Failed),
+        text.split(":", 3).drop(2).mkString)
+    case _ => Refusal(ReasonCode.Failed, text)
+  }
 }

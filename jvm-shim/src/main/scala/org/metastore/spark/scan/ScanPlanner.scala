@@ -15,7 +15,9 @@ import org.metastore.spark.pruning.{
   ColumnResolver, DeletedRows, EvaluationAllowance, ExpressionColumns, FileMeasure, FileSets, FilterCompiler,
   LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate, ScanQuestion, WantedRows
 }
-import org.metastore.spark.reason.{PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText}
+import org.metastore.spark.reason.{
+  Indexed, PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText
+}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.columns.{FileSetStatistics, LongBounds, TableDistinct}
 import org.metastore.spark.statistics.objects.{DoubleOrder, TableIdentity}
@@ -51,7 +53,7 @@ private[scan] final class ScanPlanner(
   val estimates: Boolean = settings.cboEnabled && !leavesAlone
 
   private lazy val joins: JoinKeys =
-    if (estimates) ScanPlanner.orElse("A join", JoinKeys.Unknown)(context.countTime(joinsOf(this)))
+    if (estimates) ScanPlanner.recover("A join", JoinKeys.Unknown)(context.countTime(joinsOf(this)))
     else JoinKeys.Unknown
 
   /** Whether planning this query has taken longer than it may. */
@@ -87,7 +89,7 @@ private[scan] final class ScanPlanner(
 
   /** Begins to look for the statistics of the tables of a plan side by side: `statistics` waits for them. */
   def begin(tables: Iterator[TableIdentity]): Unit =
-    tables.foreach(table => context.once(lookupKey(table))(beginLookup(table, None)))
+    for (table <- tables) context.once(lookupKey(table))(beginLookup(table, None))
 
   private def lookupKey(table: TableIdentity) =
     (table.format, table.uuid, table.folder(settings.store), table.nameMapping)
@@ -103,7 +105,8 @@ private[scan] final class ScanPlanner(
     }
     lazy val found = context.countTime(coming(left))
       .left.map(why =>
-        if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.inStatements) else why)
+        if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.inStatements)
+        else why)
     () => found
   }
 
@@ -146,7 +149,8 @@ private[scan] final class ScanPlanner(
       requireTime()
       val compiled = compile(conjuncts, resolver, known)
       requireTime() // for conjuncts that are long
-      val ordered = wanted.flatMap(_.order).map(by => by.column.key -> by.column.dataType)
+      val ordered =
+        for (top <- wanted; by <- top.order) yield by.column.key -> by.column.dataType
       val joined = known.forFiles(list, if (restriction.isDefined) Nil else compiled.columnKeys ++ ordered)
       val distrusted = contradictoryFiles(joined, rows)
       val counted =
@@ -160,7 +164,7 @@ private[scan] final class ScanPlanner(
       else wanted.flatMap(whyNoneIsLater(_, joined, unlimited, matching, files(_).deleted))
       val outcome = if (judged.isRight) judged
       else if (limited.isDefined) Right(verdictOf(joined, compiled))
-      else topK.map(Left(_)).getOrElse(judged)
+      else topK.fold(judged)(Left(_))
       lazy val decided: ScanDecision =
         decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary, limited, full, topK)
       lazy val numbers: ScanStatistics =
@@ -175,7 +179,7 @@ private[scan] final class ScanPlanner(
       ScanPlanner.logDecision(decided)
       ScanPlan(
         decided,
-        ScanPlanner.orElse(s"The size of ${table.name}", Option.empty[ScanStatistics]) {
+        ScanPlanner.recover(s"The size of ${table.name}", Option.empty[ScanStatistics]) {
           requireTime()
           Some(numbers)
         })
@@ -236,11 +240,13 @@ private[scan] final class ScanPlanner(
       // Reading most of the files and planning twice would gain nothing.
       val isWorthIt = decision.after == 0 || mayRead && decision.after <= answered.cardinality &&
         !decision.survivors.intersects(decision.contradictoryFiles)
-      lazy val others = decision.survivors.stream.toArray.map(file =>
-        file -> files(file).rows.getOrElse(joined.rows(file))).toMap
+      lazy val others = Indexed.entries(decision.survivors.stream.toArray) { file =>
+        file -> files(file).rows.getOrElse(joined.rows(file))
+      }
       val totals = if (!isWorthIt) Nil
       else measured.flatMap(one =>
-        if (decision.after == 0) one.total(answered).map(Seq(_)) else one.parts(answered, others))
+        if (decision.after == 0) one.total(answered).map(Seq(_))
+        else one.parts(answered, others))
       if (totals.length < measured.length) None
       else {
         ScanPlanner.logDecision(decision)
@@ -303,7 +309,7 @@ private[scan] final class ScanPlanner(
       known: TableStatistics,
       described: Option[DistributionSnapshot],
       columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] =
-    ScanPlanner.orElse(s"A filter on ${table.name}", Map.empty[(String, DataType), ColumnHistogram]) {
+    ScanPlanner.recover(s"A filter on ${table.name}", Map.empty[(String, DataType), ColumnHistogram]) {
       described.fold(Map.empty[(String, DataType), ColumnHistogram])(one =>
         known.histograms(one.snapshot, columns))
     }
@@ -332,7 +338,7 @@ private[scan] final class ScanPlanner(
       files: IndexedSeq[ScanFile],
       unlimited: ScanDecision): BitSet =
     if (!isOurs(unlimited)) new BitSet
-    else ScanPlanner.orElse("The rows of matching files", new BitSet) {
+    else ScanPlanner.recover("The rows of matching files", new BitSet) {
       val matching = FileSets.both(matchingFiles(filter, joined, files), unlimited.survivors)
       if (filter.conjuncts.exists(ScanPlanner.namesZero)) matching.andNot(filesWithZeros(filter, joined))
       matching
@@ -358,7 +364,7 @@ private[scan] final class ScanPlanner(
       matching: BitSet,
       deleted: Int => DeletedRows): Option[LimitedFiles] =
     if (!isOurs(unlimited)) None
-    else ScanPlanner.orElse("A LIMIT", Option.empty[LimitedFiles]) {
+    else ScanPlanner.recover("A LIMIT", Option.empty[LimitedFiles]) {
       LimitedFiles.by(wanted, joined, unlimited.survivors, unlimited.excludable, matching, deleted)
     }
 
@@ -370,7 +376,7 @@ private[scan] final class ScanPlanner(
       matching: BitSet,
       deleted: Int => DeletedRows): Option[Reason] =
     if (!isOurs(unlimited) || unlimited.after < 2) None
-    else ScanPlanner.orElse("A LIMIT", Option.empty[Reason]) {
+    else ScanPlanner.recover("A LIMIT", Option.empty[Reason]) {
       wanted.order.map(order => LimitedFiles.whyNone(wanted.limit, order, joined, matching, deleted))
     }
 
@@ -431,7 +437,7 @@ private[scan] object ScanPlanner extends Logging {
   def isCancelled(e: Throwable): Boolean = Option(e.getMessage).exists(_.contains("SPARK_JOB_CANCELLED"))
 
   /** What fails in an estimate costs no more than the estimate. */
-  def orElse[A](about: String, instead: A)(estimate: => A): A =
+  def recover[A](about: String, instead: A)(estimate: => A): A =
     try estimate
     catch {
       case Recoverable(e) if !isCancelled(e) =>
@@ -464,5 +470,6 @@ private[scan] final case class MeasuredScan(
 
   /** With what reads the files that are not answered; None where they cannot be read alone. */
   def reading(rest: => Option[LogicalPlan]): Option[MeasuredScan] =
-    if (decision.after == 0) Some(this) else rest.map(plan => copy(rest = Some(plan)))
+    if (decision.after == 0) Some(this)
+    else rest.map(plan => copy(rest = Some(plan)))
 }

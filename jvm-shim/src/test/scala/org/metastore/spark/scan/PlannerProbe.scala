@@ -55,7 +55,7 @@ object PlannerProbe {
 
   /** What is planned where an estimate fails with a message: something else, or the query ends. */
   def planned(message: String): String =
-    try ScanPlanner.orElse("A table", "planned without it")(throw new IllegalStateException(message))
+    try ScanPlanner.recover("A table", "planned without it")(throw new IllegalStateException(message))
     catch { case NonFatal(_) => "ended" }
 
   /** A column of a name, made by the fields that it needs: of the others some have defaults that look at these. */

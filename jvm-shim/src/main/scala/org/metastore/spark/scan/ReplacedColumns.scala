@@ -1,0 +1,9 @@
+package org.metastore.spark.scan
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeMap, Expression}
+
+/** Puts other expressions in the place of an expression's columns. */
+private[scan] object ReplacedColumns {
+  def apply(expression: Expression, meant: AttributeMap[Expression]): Expression =
+    expression.transform { case column: Attribute => meant.getOrElse(column, column) }
+}
