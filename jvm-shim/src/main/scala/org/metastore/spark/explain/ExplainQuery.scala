@@ -34,7 +34,10 @@ object ExplainQuery {
   def decisions(session: SparkSession, query: String): Seq[FileDecision] = {
     val found = scans(session, query, ScanDecisions.fromQuery)
     val all = if (found.decisions.isEmpty) Seq(found.withoutScans(query)) else found.decisions
-    for ((decision, scan) <- all.zipWithIndex; file <- decision.perFile(scan)) yield file
+    for {
+      (decision, scan) <- all.zipWithIndex
+      file <- decision.perFile(scan)
+    } yield file
   }
 
   /** As `decisions`, by scan that is read, with the tables. */
@@ -94,9 +97,11 @@ final class QueryScans private[explain] (val decisions: Seq[ScanDecision], plann
   def tableOf(decision: ScanDecision): Option[LakeTable] = {
     val relations = analyzed.collectWithSubqueries { case leaf: LeafNode => leaf }
     val tables =
-      for (relation <- relations.iterator; table <- TableFormats.open(relation)
-        if isOf(relation, table, decision))
-        yield table
+      for {
+        relation <- relations.iterator
+        table <- TableFormats.open(relation)
+        if isOf(relation, table, decision)
+      } yield table
     Indexed.first(tables)
   }
 

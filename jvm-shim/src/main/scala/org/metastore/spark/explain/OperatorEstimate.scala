@@ -27,7 +27,11 @@ final case class OperatorEstimate(
     countedRows: Option[Long]) {
 
   /** How many times the estimate is off, either way; of a scan that of the filter above it tells. */
-  def qError: Option[Double] = for (expected <- rows; counted <- countedRows; if scan.isEmpty) yield {
+  def qError: Option[Double] = for {
+    expected <- rows
+    counted <- countedRows
+    if scan.isEmpty
+  } yield {
     val (one, other) = (math.max(1.0, expected.toDouble), math.max(1.0, counted.toDouble))
     math.max(one / other, other / one)
   }
@@ -61,7 +65,7 @@ object OperatorEstimate {
       optimized: LogicalPlan,
       run: Boolean): Seq[OperatorEstimate] = {
     val counts = if (run) countRows(session, optimized) else Map.empty[Int, Long]
-    operators(optimized).map { case Operator(node, place, parent, counter, isLimited) =>
+    for (Operator(node, place, parent, counter, isLimited) <- operators(optimized)) yield {
       val stats = node.stats
       OperatorEstimate(
         place,
@@ -126,10 +130,9 @@ object OperatorEstimate {
     val execution =
       session.sessionState.executePlan(counting(all.head, all.groupBy(_.parent)), CommandExecutionMode.SKIP)
     SQLExecution.withNewExecutionId(execution, Some("metastore.estimates")) {
-      execution.toRdd.foreachPartition((rows: Iterator[_]) => rows.foreach(_ => ()))
+      execution.toRdd.foreachPartition((rows: Iterator[_]) => while (rows.hasNext) rows.next())
     }
-    execution.observedMetrics.collect {
-      case (name, row) if name.startsWith(run) => name.drop(run.length).toInt -> row.getLong(0)
-    }
+    for ((name, row) <- execution.observedMetrics if name.startsWith(run))
+      yield name.drop(run.length).toInt -> row.getLong(0)
   }
 }

@@ -15,7 +15,7 @@ import org.apache.spark.sql.util.QueryExecutionListener
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.ScanDecision
-import org.metastore.spark.reason.{MetastoreException, Recoverable}
+import org.metastore.spark.reason.{Attempt, MetastoreException}
 import org.metastore.spark.scan.ScanDecisions
 
 /**
@@ -45,7 +45,7 @@ private final class PruningHistory(session: WeakReference[SparkSession]) extends
   // A clone of the session has its listeners, too.
   override def onSuccess(function: String, query: QueryExecution, nanoseconds: Long): Unit =
     if (session.get eq query.sparkSession)
-      try {
+      Attempt.orNone {
         val conf = MetastoreConf.fromSession(query.sparkSession)
         if (conf.enabled) {
           val scans = ScanDecisions.fromPlan(query.executedPlan)
@@ -53,7 +53,7 @@ private final class PruningHistory(session: WeakReference[SparkSession]) extends
           PruningMetrics.count(scans, planning)
           if (conf.historyEnabled) keep(scans, planning)
         }
-      } catch { case Recoverable(_) => () }
+      }
 
   override def onFailure(function: String, query: QueryExecution, why: Exception): Unit = ()
 
@@ -76,7 +76,7 @@ object PruningHistory {
   private val ofSessions = new WeakHashMap[SparkSession, PruningHistory]
 
   private def planningMillis(query: QueryExecution): Long =
-    Planning.flatMap(query.tracker.phases.get).map(_.durationMs).sum
+    (for (name <- Planning; phase <- query.tracker.phases.get(name)) yield phase.durationMs).sum
 
   /** Notes the queries of a session from now on. */
   private[explain] def follow(session: SparkSession): Unit = synchronized {
@@ -92,9 +92,10 @@ object PruningHistory {
   def list(session: SparkSession, table: Option[String]): Seq[HistoryEntry] = {
     ListenerQueue.await(session, Patience)
     val known = synchronized(Option(ofSessions.get(session)))
-    requireNoted(session, known.toSeq.flatMap(_.all))
+    val noted = known.fold(Seq.empty[HistoryEntry])(_.all)
+    requireNoted(session, noted)
     def plain(name: String): String = name.replace("`", "").toLowerCase(Locale.ROOT)
-    known.toSeq.flatMap(_.all).filter { entry =>
+    noted.filter { entry =>
       table.map(plain).forall(name => plain(entry.table) == name || plain(entry.table).endsWith(s".$name"))
     }
   }
@@ -104,7 +105,7 @@ object PruningHistory {
     val off = Seq(
       MetastoreConf.Enabled -> conf.enabled,
       MetastoreConf.HistoryEnabled -> conf.historyEnabled).find(!_._2).map(_._1.key)
-    off.filter(_ => noted.isEmpty).foreach { setting =>
+    for (setting <- off if noted.isEmpty) {
       throw MetastoreException.invalidArgument(
         "metastore.history",
         s"no query of this session was noted, because $setting is false",
@@ -116,9 +117,7 @@ object PruningHistory {
 /** Begins to note what pruning does with a session's first query. */
 final class PruningHistoryRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
-    if (new MetastoreConf(SQLConf.get).enabled)
-      try PruningHistory.follow(session)
-      catch { case Recoverable(_) => () }
+    if (new MetastoreConf(SQLConf.get).enabled) Attempt.orNone(PruningHistory.follow(session))
     plan
   }
 }

@@ -26,12 +26,12 @@ private[explain] object PruningMetrics {
   /** Counts the scans of a query that ran, and what it took to plan it. */
   def count(decisions: Seq[ScanDecision], planning: Long): Unit = {
     if (decisions.nonEmpty) planningMillis.inc(planning)
-    decisions.foreach { scan =>
+    for (scan <- decisions) {
       scans.inc()
       filesTotal.inc(scan.total)
       filesSkipped.inc(scan.total - scan.after)
       bytesSkipped.inc(scan.bytesSkipped)
-      scan.outcome.left.foreach(why => registry.counter(s"leftAlone.${why.code.name}").inc())
+      for (why <- scan.outcome.left) registry.counter(s"leftAlone.${why.code.name}").inc()
     }
   }
 }

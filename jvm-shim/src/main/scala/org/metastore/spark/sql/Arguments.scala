@@ -12,7 +12,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.reason.{BinaryText, MetastoreException, NearNames, SqlName}
+import org.metastore.spark.reason.{BinaryText, Indexed, MetastoreException, NearNames, SqlName}
 
 /** The name of a table function, and what it can be called with. */
 trait FunctionSignature {
@@ -79,12 +79,13 @@ object Arguments {
     }
     val byPosition = function.arguments.map(_.name).zip(positional)
     val pairs = byPosition ++ named.map(nameAndValue(function, _))
-    pairs.groupBy(_._1).find(_._2.length > 1).foreach { case (name, _) =>
+    for ((name, _) <- pairs.groupBy(_._1).find(_._2.length > 1))
       throw wrong(function, s"$name is given twice")
+    val values = Indexed.entries(pairs) { case (name, expression) =>
+      name -> constant(function, name, expression)
     }
-    val values = pairs.map { case (name, expression) => name -> constant(function, name, expression) }.toMap
-    function.arguments.find(a => a.required && !values.contains(a.name))
-      .foreach(missing => throw wrong(function, s"the argument ${missing.name} is missing"))
+    for (argument <- function.arguments if argument.required && !values.contains(argument.name))
+      throw wrong(function, s"the argument ${argument.name} is missing")
     new Arguments(function, values)
   }
 

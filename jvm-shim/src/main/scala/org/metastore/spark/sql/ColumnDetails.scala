@@ -4,7 +4,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.contract.Contract
-import org.metastore.spark.reason.{Indexed, MetastoreException}
+import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.statistics.objects.{
   DetailRef, ObjectRef, RanksRef, Snapshot, SummaryRow, TableFileRow, ValueCount
 }
@@ -57,7 +57,7 @@ final class ColumnDetails private (
   /** The histogram, none where the column has no value; raises METASTORE_NO_STATISTICS where none was kept. */
   def histogram: Option[Histogram] = {
     val found = bins
-    if (found.isEmpty && !number.contains(0L)) throw missing("histogram")
+    if (found.isEmpty && !row.numbers.contains(0L)) throw missing("histogram")
     found
   }
 
@@ -79,8 +79,6 @@ final class ColumnDetails private (
   /** Paths of the table's data files, in the order in which values name them. */
   lazy val paths: IndexedSeq[String] =
     snapshot.fold(IndexedSeq.empty[String])(analyzed.store.tableFiles(_).map(_.path))
-
-  private val number: Option[Long] = values.map(_ - row.nans.getOrElse(0L))
 
   private def missing(kind: String) = analyzed.noStatistics(
     s" of this kind ($kind) for the column ${leaf.name}",
@@ -121,8 +119,7 @@ object ColumnDetails {
     private val isAsked = analyzed.isRequested(snapshot, asked)
     private lazy val level = new FileLevel(analyzed, snapshot)
     private lazy val file = call.optional("file").map(level.find)
-    private lazy val rows =
-      Indexed.by(analyzed.store.tableSummary(snapshot).filter(_.files > 0))(_.column)
+    private lazy val rows = analyzed.rowsByKey(snapshot)
 
     val leaves: IndexedSeq[Leaf] = analyzed.table.leaves(asked)
 
@@ -145,7 +142,7 @@ object ColumnDetails {
     /** None where nothing is known, or only counts are kept. */
     def known(leaf: Leaf): Option[ColumnDetails] =
       if (isOnlyCounted(leaf)) None
-      else file.fold(rows.get(ordinal(leaf)).map(ofTable(leaf, _)))(ofFile(leaf, _))
+      else file.fold(rows.get(leaf.key).map(ofTable(leaf, _)))(ofFile(leaf, _))
 
     private def isOnlyCounted(leaf: Leaf) = snapshot.columns.lift(ordinal(leaf)).exists(_.encoding.isEmpty)
 
@@ -165,7 +162,7 @@ object ColumnDetails {
       None)
 
     private def ofTable(leaf: Leaf, row: SummaryRow): ColumnDetails = {
-      val lists = snapshot.frequencies.filter(_.columns.contains(row.column)).map(_.ref)
+      val lists = snapshot.frequenciesOf(row.column).map(_.ref)
       new ColumnDetails(
         analyzed,
         leaf,

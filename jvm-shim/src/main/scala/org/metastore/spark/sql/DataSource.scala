@@ -17,7 +17,7 @@ import org.apache.spark.sql.types.StringType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.reason.{Indexed, MetastoreException}
 import org.metastore.spark.tables.{TableFormats, TableLookup}
 
 /**
@@ -53,11 +53,9 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
     }
 
   private def answer(relation: DataSourceV2Relation): Option[LogicalPlan] = {
-    val options = relation.options.asCaseSensitiveMap.asScala.map { case (k, v) =>
-      k.toLowerCase(Locale.ROOT) -> v
-    }.toMap
+    val options = SourceOptions.fromRelation(relation)
     for {
-      name <- options.get("path").orElse(options.get("table")).filterNot(TableFormats.isLocation)
+      name <- SourceOptions.subject(options) if !TableFormats.isLocation(name)
       view <- View.named(options.getOrElse("view", "summary").toLowerCase(Locale.ROOT))
     } yield {
       MetastoreConf.requireValid(session, Set("read"))
@@ -78,6 +76,19 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
   }
 }
 
+/** What a query gives as options of `spark.read.format("metastore")`. */
+private[sql] object SourceOptions {
+
+  /** The options of a relation, their names in lower case. */
+  def fromRelation(relation: DataSourceV2Relation): Map[String, String] =
+    Indexed.entries(relation.options.asCaseSensitiveMap.asScala) { case (name, value) =>
+      name.toLowerCase(Locale.ROOT) -> value
+    }
+
+  /** The table or location that they name. */
+  def subject(options: Map[String, String]): Option[String] = options.get("path").orElse(options.get("table"))
+}
+
 /** Reads the view `columns` when the filters have reached it, and of its rows what they ask for; Spark applies them once more. */
 object ColumnsViewRule extends Rule[LogicalPlan] with PredicateHelper {
 
@@ -91,13 +102,14 @@ object ColumnsViewRule extends Rule[LogicalPlan] with PredicateHelper {
   private def allowed(conjuncts: Seq[Expression], output: Seq[Attribute]): (String, String) => Boolean = {
     val columns = output.filter(_.dataType == StringType)
     def name(expression: Expression) = columns.find(_.semanticEquals(expression)).map(_.name)
-    val sets = conjuncts.collect {
+    val conditions: Seq[(Option[String], Set[Any])] = conjuncts.collect {
       case EqualTo(it, Literal(value, StringType)) => name(it) -> Set(value)
       case EqualTo(Literal(value, StringType), it) => name(it) -> Set(value)
       case In(it, values) if values.forall(_.isInstanceOf[Literal]) =>
-        name(it) -> values.map(_.asInstanceOf[Literal].value).toSet
+        name(it) -> Indexed.set(values)(_.asInstanceOf[Literal].value)
       case InSet(it, values) => name(it) -> values.toSet
-    }.collect { case (Some(column), values) => column -> values.filter(_ != null).map(_.toString) }
+    }
+    val sets = for ((Some(column), values) <- conditions) yield column -> (values - null).map(_.toString)
     (column, text) => sets.forall { case (name, values) => name != column || values.contains(text) }
   }
 }

@@ -2,8 +2,6 @@ package org.metastore.spark.sql
 
 import java.util.Locale
 
-import scala.collection.JavaConverters._
-
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -28,12 +26,8 @@ final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan]
       }
   }
 
-  private def isReadInPython(relation: DataSourceV2Relation): Boolean = {
-    val named = relation.options.asCaseSensitiveMap.asScala.map { case (key, value) =>
-      key.toLowerCase(Locale.ROOT) -> value
-    }
-    named.get("path").orElse(named.get("table")).forall(TableFormats.isLocation)
-  }
+  private def isReadInPython(relation: DataSourceV2Relation): Boolean =
+    SourceOptions.subject(SourceOptions.fromRelation(relation)).forall(TableFormats.isLocation)
 
   /** Has Spark make the source's reader, which it keeps: what is wrong with a location is found when a task would begin. */
   private def read(relation: DataSourceV2Relation): Unit = relation.table match {

@@ -65,8 +65,10 @@ object DiffFunction extends TableFunction("diff") {
     val (old, current) = (Indexed.by(before)(_.columnName), Indexed.by(after)(_.columnName))
     val both = names.filter(name => old.contains(name) && current.contains(name))
     val counts =
-      for (measure <- OfTable; count <- tableCounts(measure, both.map(old), both.map(current)))
-        yield measure -> count
+      for {
+        measure <- OfTable
+        count <- tableCounts(measure, both.map(old), both.map(current))
+      } yield measure -> count
     val tableRows =
       for ((measure, (was, now)) <- counts if was != now)
         yield ResultRow.row(None, measure, was.toString, now.toString, (now - was).toDouble, None)
@@ -80,8 +82,12 @@ object DiffFunction extends TableFunction("diff") {
       if !isToldOfTable(measure, textBefore, textAfter, ofTable)
     } yield {
       val change =
-        for (one <- was; other <- now; first <- one.number(measure); second <- other.number(measure))
-          yield second - first
+        for {
+          one <- was
+          other <- now
+          first <- one.number(measure)
+          second <- other.number(measure)
+        } yield second - first
       ResultRow.row(column, measure, textBefore, textAfter, change, None)
     }
     tableRows ++ columnRows
@@ -92,10 +98,13 @@ object DiffFunction extends TableFunction("diff") {
       measure: String,
       old: Seq[SummaryLine],
       current: Seq[SummaryLine]): Option[(Long, Long)] =
-    for (was <- largest(measure, old); now <- largest(measure, current)) yield (was, now)
+    for {
+      was <- largest(measure, old)
+      now <- largest(measure, current)
+    } yield (was, now)
 
   private def largest(measure: String, lines: Seq[SummaryLine]): Option[Long] = {
-    val counts = lines.flatMap(_.number(measure)).map(_.toLong)
+    val counts = for (line <- lines; number <- line.number(measure)) yield number.toLong
     if (counts.isEmpty) None else Some(counts.max)
   }
 
@@ -127,14 +136,18 @@ object DiffFunction extends TableFunction("diff") {
 
   /** The size of the number in a cell; 0 where there is none. */
   private def magnitude(row: InternalRow, place: Int): Double =
-    if (row.isNullAt(place)) 0 else Try(math.abs(row.getUTF8String(place).toString.toDouble)).getOrElse(0)
+    if (row.isNullAt(place)) 0
+    else Try(math.abs(row.getUTF8String(place).toString.toDouble)).getOrElse(0)
 
   /** Whether a measure differs by no more than it may for the same rows in another order. */
   private def isNoise(measure: String, before: Option[SummaryLine], after: Option[SummaryLine]): Boolean =
     (before, after) match {
       case (Some(was), Some(now)) if OfSums(measure) =>
         val differences =
-          for (first <- was.number(measure); second <- now.number(measure)) yield {
+          for {
+            first <- was.number(measure)
+            second <- now.number(measure)
+          } yield {
             // around 0 the spread alone is left
             val spread = if (measure == "avg") math.max(was.deviation, now.deviation) else 0.0
             math.abs(first - second) <= Noise * Seq(math.abs(first), math.abs(second), spread).max
@@ -144,9 +157,10 @@ object DiffFunction extends TableFunction("diff") {
     }
 
   private def summary(session: SparkSession, call: Arguments, at: String): Seq[SummaryLine] = {
-    val table = call.value("table").map("table" -> _)
-    val snapshot = call.value(at).map("at" -> _)
-    val arguments = new Arguments(SummaryFunction, (table ++ snapshot).toMap)
+    val values =
+      for ((name, given) <- Seq("table" -> "table", "at" -> at); value <- call.value(given))
+        yield name -> value
+    val arguments = new Arguments(SummaryFunction, values.toMap)
     try SummaryFunction.rows(session, arguments).map(new SummaryLine(_))
     catch { case error: MetastoreException => throw error.ofArgument("at", at) }
   }
@@ -170,7 +184,8 @@ object DiffFunction extends TableFunction("diff") {
       } yield {
         val whole = math.floor(average.asInstanceOf[Double])
         val literal =
-          if (dataType == DateType) Literal(whole.toInt, dataType) else Literal(whole.toLong, dataType)
+          if (dataType == DateType) Literal(whole.toInt, dataType)
+          else Literal(whole.toLong, dataType)
         Arguments.cast(literal, StringType).toString
       }
 

@@ -59,9 +59,9 @@ object QuantilesFunction extends TableFunction("quantiles") {
     val wanted = probabilities(call.value("probabilities").get)
     val column = ColumnDetails.find(session, call)
     column.quantiles(wanted) match {
-      case Some(exact) => wanted.zip(exact).map { case (p, value) =>
-          ResultRow.row(p, column.text.value(value), column.isRequested, noErrorIf(column.isRequested))
-        }
+      case Some(exact) =>
+        for ((p, value) <- wanted.zip(exact))
+          yield ResultRow.row(p, column.text.value(value), column.isRequested, noErrorIf(column.isRequested))
       case None => column.histogram match {
           case Some(bins) => wanted.map(quantile(column, bins, _))
           case None => wanted.map(ResultRow.row(_, None, column.isWhole, noErrorIf(column.isWhole)))

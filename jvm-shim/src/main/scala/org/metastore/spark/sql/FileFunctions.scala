@@ -21,7 +21,7 @@ object FilesFunction extends TableFunction("files") {
     val snapshot = analyzed.answeringSnapshot(asked, _ => true)
     val level = snapshot.map(new FileLevel(analyzed, _))
     val known = Indexed.by(level.toSeq.flatMap(_.files))(_.key)
-    val keys = analyzed.table.leaves(asked).map(_.key).toSet
+    val keys = Indexed.set(analyzed.table.leaves(asked))(_.key)
     val rows = live.flatMap(file => known.get(file.key))
     val counts = level.fold(Map.empty[String, Int])(_.columnCounts(rows, keys))
     // Deletes belong to a snapshot: those of an ancestor say nothing about this one.

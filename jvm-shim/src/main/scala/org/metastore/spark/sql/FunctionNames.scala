@@ -22,7 +22,8 @@ object FunctionNames {
 
   /** Returns the text with our table functions written in one part; most texts are returned unread. */
   def rewrite(sql: String): String =
-    if (sql.toLowerCase(Locale.ROOT).contains(Schema)) new FunctionNames(sql).rewriteText else sql
+    if (sql.toLowerCase(Locale.ROOT).contains(Schema)) new FunctionNames(sql).rewriteText
+    else sql
 
   /** Whether the session has a function `metastore_<name>`, be it ours or the user's. */
   private def isRegistered(name: String): Boolean = SparkSession.getActiveSession.exists { session =>
@@ -70,7 +71,7 @@ private final class FunctionNames(sql: String) {
     val single = if (plain.startsWith(FunctionNames.Prefix) && word(i + 1) == "(")
       Some(plain.stripPrefix(FunctionNames.Prefix))
     else None
-    dotted(i).orElse(single.filterNot(FunctionNames.isRegistered)).foreach { name =>
+    for (name <- dotted(i).orElse(single.filterNot(FunctionNames.isRegistered))) {
       val known = TableFunctions.names
       if (!known.contains(name) && isTablePosition(i) && NearNames.find(name, known).nonEmpty)
         throw MetastoreException.functionNotFound(name, known)

@@ -34,11 +34,12 @@ object LayoutFunction extends TableFunction("layout") {
     val statistics = analyzed.planning(MetastoreConf().readTimeoutMillis)
     val kept = new KeptValues(analyzed, snapshot)
     val advice = new SortAdvice(session, analyzed, snapshot, statistics, keys)
-    val rows = leaves.grouped(AtOnce).map { group =>
-      val known = statistics.forFiles(files, group.map(leaf => leaf.key -> leaf.dataType))
-      group.map(row(_, known, kept, advice))
-    }
-    rows.flatten.toSeq
+    val rows = for {
+      group <- leaves.grouped(AtOnce)
+      known = statistics.forFiles(files, group.map(leaf => leaf.key -> leaf.dataType))
+      leaf <- group
+    } yield row(leaf, known, kept, advice)
+    rows.toList
   }
 
   private def row(leaf: Leaf, known: FileSetStatistics, kept: KeptValues, advice: SortAdvice): InternalRow = {
@@ -52,7 +53,8 @@ object LayoutFunction extends TableFunction("layout") {
       val read = filesRead(leaf, known, column, values)
       val (mean, error) = values.average(read.map(_.cardinality))
       val statement =
-        if (spread.sortedShare == 1) None else advice.advise(leaf, known, column, values, read)
+        if (spread.sortedShare == 1) None
+        else advice.advise(leaf, known, column, values, read)
       ResultRow.row(leaf.name, mean, spread.overlapDepth, spread.sortedShare, statement, error)
     }
     cells.getOrElse {
@@ -63,9 +65,10 @@ object LayoutFunction extends TableFunction("layout") {
   /** The least and the greatest values of some files: all that is known where no values are kept. */
   private def ofBounds(summary: ColumnSummary): Option[LookUps] = {
     val ends =
-      for (file <- ColumnLayout.sample(summary, LookUps.Most / 2);
-        bounds <- Seq(summary.bounds.los, summary.bounds.his))
-        yield CatalystValue.ordered(bounds, file, summary.dataType)
+      for {
+        file <- ColumnLayout.sample(summary, LookUps.Most / 2)
+        bounds <- Seq(summary.bounds.los, summary.bounds.his)
+      } yield CatalystValue.ordered(bounds, file, summary.dataType)
     if (ends.isEmpty) None else Some(LookUps.fromValues(ends))
   }
 
@@ -87,10 +90,7 @@ object LayoutFunction extends TableFunction("layout") {
 
 /** What an analyzed snapshot keeps of the values of its columns. */
 private final class KeptValues(analyzed: TableContext, snapshot: Snapshot) {
-  private val rows: Map[String, SummaryRow] = {
-    val all = analyzed.store.tableSummary(snapshot).filter(_.files > 0)
-    Indexed.by(all)(row => snapshot.columns(row.column).key)
-  }
+  private val rows: Map[String, SummaryRow] = analyzed.rowsByKey(snapshot)
 
   /** Values to look up, as Catalyst's internal ones; a text that may be the beginning of longer ones is none. */
   def lookUps(leaf: Leaf): Option[LookUps] = for {
@@ -100,7 +100,8 @@ private final class KeptValues(analyzed: TableContext, snapshot: Snapshot) {
     bins <- analyzed.histogram(snapshot.histograms, row, row.column, file = None)
     text = ValueText.fromTypes(entry.dataType, leaf.dataType)
     found <- LookUps.ofRows(bins).collect { edge =>
-      if (text.isWhole(edge, row)) Some(CatalystValue.catalyst(edge, leaf.dataType)) else None
+      if (text.isWhole(edge, row)) Some(CatalystValue.catalyst(edge, leaf.dataType))
+      else None
     }
   } yield found
 }
@@ -122,7 +123,10 @@ private final class SortAdvice(
   }
 
   private lazy val partitions: Seq[Array[Int]] =
-    live.toSeq.flatMap(files => files.indices.groupBy(files(_).partition).values.map(_.toArray))
+    for {
+      files <- live.toSeq
+      places <- files.indices.groupBy(files(_).partition).values
+    } yield places.toArray
 
   /** @param read the files that each of the values reads now */
   def advise(
@@ -153,14 +157,14 @@ private final class SortAdvice(
       sorted: SortedFiles): Boolean = {
     val (several, lone) = partitions.partition(_.length > 1)
     val unchanged = new BitSet
-    lone.foreach(files => unchanged.set(files.head))
+    for (files <- lone) unchanged.set(files.head)
     var (readsNow, reads) = (0.0, 0.0)
     for ((rows, files) <- values.rows.zip(read)) {
       readsNow += rows.toDouble * files.cardinality
       reads += rows.toDouble * FileSets.both(files, unchanged).cardinality
     }
     val most = readsNow / WorthSorting
-    several.iterator.takeWhile(_ => reads <= most).foreach { files =>
+    for (files <- several.iterator.takeWhile(_ => reads <= most)) {
       lazy val filesWith = sorted.filesWith(files)
       for (value <- values.values.indices if files.exists(read(value).get(_)))
         reads += values.rows(value).toDouble * math.max(1, filesWith(values.values(value)))
@@ -180,7 +184,8 @@ private final class SortAdvice(
   private def catalogName: String = {
     val catalogs = Catalogs(session)
     val parts = Try(session.sessionState.sqlParser.parseMultipartIdentifier(analyzed.name)).getOrElse(Nil)
-    if (parts.length > 2 && catalogs.isRegistered(parts.head)) parts.head else catalogs.current.name
+    if (parts.length > 2 && catalogs.isRegistered(parts.head)) parts.head
+    else catalogs.current.name
   }
 
   private def quoted(name: String): String = name match {

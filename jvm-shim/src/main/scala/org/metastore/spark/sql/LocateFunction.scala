@@ -56,15 +56,18 @@ object LocateFunction extends TableFunction("locate") {
     val filters = conditions.map(FilterCompiler.compile(_, resolver))
     val statistics = analyzed.planning(MetastoreConf().readTimeoutMillis)
     val known = statistics.forFiles(FileList.fromKeys(files.map(_.key)), filters.head.columnKeys)
-    val counts = filters.zip(forms).map { case (filter, form) =>
+    val counts = for ((filter, form) <- filters.zip(forms)) yield {
       val verdicts = filter.evaluate(known)
       val kept = files.indices.filter(verdicts.isKept).toArray
       def unknown = Array.fill(kept.length)(-1L)
       val rows = if (areFew) known.frequencies(leaf.key, leaf.dataType, form.value, kept) else unknown
       kept.zip(rows).toMap
     }
-    val located = files.indices.map(file => files(file) -> sum(counts.flatMap(_.get(file))))
-    located.filterNot { case (_, rows) => rows.contains(0L) }
+    for {
+      file <- files.indices
+      rows = sum(counts.flatMap(_.get(file)))
+      if !rows.contains(0L)
+    } yield files(file) -> rows
   }
 
   /** None where one is not known. */

@@ -18,6 +18,9 @@ object OutermostParser {
 
   /** Lists it, where others are listed and we are not the last of them already. */
   def list(): Unit =
-    for (conf <- ContextConf.active; listed <- conf.getOption(Extensions).map(_.trim) if listed.nonEmpty)
-      if (!Last.exists(listed.endsWith)) conf.set(Extensions, s"$listed,${Last.head}")
+    for {
+      conf <- ContextConf.active
+      listed <- conf.getOption(Extensions).map(_.trim)
+      if listed.nonEmpty
+    } if (!Last.exists(listed.endsWith)) conf.set(Extensions, s"$listed,${Last.head}")
 }

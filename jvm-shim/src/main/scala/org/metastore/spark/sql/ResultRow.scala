@@ -5,7 +5,6 @@ import java.time.Instant
 
 import scala.collection.JavaConverters._
 import scala.util.Try
-import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.arrow.memory.RootAllocator
@@ -20,7 +19,7 @@ import org.apache.spark.sql.types.{BinaryType, CharType, DataType, Decimal, Stri
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.contract.Contract
-import org.metastore.spark.reason.BinaryText
+import org.metastore.spark.reason.{BinaryText, Indexed}
 import org.metastore.spark.statistics.columns.CatalystValue
 import org.metastore.spark.statistics.objects.SummaryRow
 
@@ -144,15 +143,16 @@ object UserDefinedStatistics {
 
   /** The map, as Catalyst's; null where there is none. What is damaged is left out. */
   def texts(extra: Map[String, Array[Byte]]): Any = {
-    val found = extra.toSeq.sortBy(_._1).flatMap { case (name, bytes) => text(bytes).map(name -> _) }
+    val found = for {
+      (name, bytes) <- extra.toSeq.sortBy(_._1)
+      json <- text(bytes)
+    } yield name -> json
     if (found.isEmpty) null else ResultRow.texts(found)
   }
 
   private def text(bytes: Array[Byte]): Option[String] =
     if (bytes.length > MaxBytes) None
-    else
-      try Some(json.writeValueAsString(plain(value(bytes))))
-      catch { case NonFatal(_) => None }
+    else Try(json.writeValueAsString(plain(value(bytes)))).toOption
 
   private def value(bytes: Array[Byte]): Any = {
     val allocator = new RootAllocator(MaxMemory)
@@ -168,9 +168,8 @@ object UserDefinedStatistics {
   /** What Jackson writes as JSON: numbers, truth values, lists and maps as they are, all else as text. */
   private def plain(value: Any): Any = value match {
     case null | _: Number | _: java.lang.Boolean => value
-    case map: java.util.Map[_, _] => map.asScala.map { case (key, inner) =>
-        String.valueOf(key) -> plain(inner)
-      }.toMap.asJava
+    case map: java.util.Map[_, _] =>
+      Indexed.entries(map.asScala) { case (key, inner) => String.valueOf(key) -> plain(inner) }.asJava
     case list: java.util.Collection[_] => list.asScala.map(plain).toSeq.asJava
     case other => String.valueOf(other)
   }

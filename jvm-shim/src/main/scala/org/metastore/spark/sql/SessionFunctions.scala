@@ -98,12 +98,17 @@ object SettingsFunction extends TableFunction("settings") {
           ResultRow.row(setting.key, found.text, found.source, setting.default, setting.meaning, None)
       }
     }
-    val unknown = conf.unknownKeys.toSeq.sorted.map { case (key, text) =>
-      (key, text, "spark", NearNames.phraseSuggestion(key, MetastoreConf.all.map(_.key), "spark.metastore."))
-    }
-    known ++ (unknown ++ MetastoreConf.findMisspelt(sys.env)).map { case (name, text, source, hint) =>
-      ResultRow.row(name, text, source, None, None, s"there is no such setting.$hint")
-    }
+    val unknown =
+      for ((key, text) <- conf.unknownKeys.toSeq.sorted)
+        yield (
+          key,
+          text,
+          "spark",
+          NearNames.phraseSuggestion(key, MetastoreConf.all.map(_.key), "spark.metastore."))
+    val others =
+      for ((name, text, source, hint) <- unknown ++ MetastoreConf.findMisspelt(sys.env))
+        yield ResultRow.row(name, text, source, None, None, s"there is no such setting.$hint")
+    known ++ others
   }
 }
 
@@ -113,7 +118,8 @@ final class HelpFunction(functions: => Seq[TableFunction]) extends TableFunction
     functions.map { function =>
       val (required, optional) = function.arguments.partition(_.required)
       val arguments = required.map(_.name).mkString(", ") + optional.map { argument =>
-        if (argument == function.arguments.head) s"[${argument.name}]" else s" [, ${argument.name}]"
+        if (argument == function.arguments.head) s"[${argument.name}]"
+        else s" [, ${argument.name}]"
       }.mkString
       ResultRow.row(
         s"metastore.${function.name}",
@@ -137,7 +143,7 @@ object VersionFunction extends TableFunction("version") {
 
   private lazy val build: Properties = {
     val properties = new Properties
-    Option(getClass.getResourceAsStream("/metastore-shim.properties")).foreach { stream =>
+    for (stream <- Option(getClass.getResourceAsStream("/metastore-shim.properties"))) {
       try properties.load(stream)
       finally stream.close()
     }

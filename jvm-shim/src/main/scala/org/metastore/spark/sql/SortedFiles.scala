@@ -32,9 +32,9 @@ private[sql] final class SortedFiles(
     value => sorted.filesWith(value, files.length, rows)
   }
 
-  private def sort(files: Array[Int]): List[SortedColumn] = columns.map { case (column, whole) =>
-    new SortedColumn(if (isPartitioned) ofPartition(column, whole, files) else whole)
-  }
+  private def sort(files: Array[Int]): List[SortedColumn] =
+    for ((column, whole) <- columns)
+      yield new SortedColumn(if (isPartitioned) ofPartition(column, whole, files) else whole)
 
   private def runsOf(sorted: List[SortedColumn], from: Long, until: Long, rows: Long): List[SortedRun] =
     sorted match {

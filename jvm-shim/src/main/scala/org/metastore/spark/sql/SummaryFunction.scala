@@ -32,14 +32,13 @@ object SummaryFunction extends StatisticsFunction("summary") {
       snapshot: Snapshot,
       leaves: Seq[Leaf],
       asked: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
-    def keyOf(column: Int): String = snapshot.columns(column).key
-    val rows = analyzed.store.tableSummary(snapshot).filter(_.files > 0)
-    val byKey = Indexed.by(rows)(row => keyOf(row.column))
+    val byKey = analyzed.rowsByKey(snapshot)
     val columns = Indexed.by(snapshot.columns)(_.key)
     val tops =
-      for (lists <- snapshot.frequencies.take(1);
-        (column, top) <- analyzed.store.mostFrequent(lists.ref, None))
-        yield keyOf(column) -> top
+      for {
+        lists <- snapshot.frequencies.take(1)
+        (column, top) <- analyzed.store.mostFrequent(lists.ref, None)
+      } yield snapshot.columns(column).key -> top
     val topByKey = tops.toMap
     val (left, total) = filesLeft(analyzed, snapshot, asked)
     val scope = Scope(
@@ -62,7 +61,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
     if (analyzed.isRequested(snapshot, asked)) (snapshot.filesTotal, snapshot.filesTotal)
     else {
       val files = asked.toSeq.flatMap(analyzed.table.dataFiles)
-      val live = files.map(_.key).toSet
+      val live = Indexed.set(files)(_.key)
       (analyzed.store.tableFiles(snapshot).count(file => live(file.key)).toLong, live.size.toLong)
     }
 
@@ -143,9 +142,17 @@ object SummaryFunction extends StatisticsFunction("summary") {
     // All rows, not those of some of the files.
     val described = if (known.rows == scope.rows) known.rows else None
     def live(part: Option[Long]): Option[Long] =
-      for (p <- part; all <- described; found <- LiveShare.count(p, all, scope.live)) yield found
+      for {
+        p <- part
+        all <- described
+        found <- LiveShare.count(p, all, scope.live)
+      } yield found
     val nulls = live(known.nulls)
-    val nullShare = for (n <- nulls; rows <- scope.live if rows > 0) yield n * 100.0 / rows
+    val nullShare = for {
+      n <- nulls
+      rows <- scope.live
+      if rows > 0
+    } yield n * 100.0 / rows
     val mostDistinct = scope.live.fold(Long.MaxValue)(_ - nulls.getOrElse(0L))
     val distinct = known.distinct.map(math.min(_, mostDistinct))
     val describesLive = described.isDefined && scope.live == described

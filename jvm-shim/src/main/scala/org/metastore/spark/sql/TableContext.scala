@@ -24,7 +24,8 @@ final class TableContext private (val name: String, val table: LakeTable, val st
 
   /** The newest manifest that belongs to this very table, not to one of the same name that was dropped. */
   lazy val manifest: Option[Manifest] =
-    store.manifest().filter(_.table.uuid == table.uuid).map(_.under(table.nameMapping))
+    for (manifest <- store.manifest() if manifest.table.uuid == table.uuid)
+      yield manifest.under(table.nameMapping)
 
   /** The snapshot asked for; without `at`, the one that the name points to. `None`: the table was never written. */
   def requestedSnapshot(at: Option[Literal]): Option[String] = at match {
@@ -60,7 +61,8 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     val isOurs = name.contains('/') || MetastoreConf().analyzeFormats(table.format)
     val setting = MetastoreConf.AnalyzeFormats.key
     val caveat =
-      if (isOurs) "" else s" ANALYZE TABLE by its name is Spark's own until $setting has ${table.format}."
+      if (isOurs) ""
+      else s" ANALYZE TABLE by its name is Spark's own until $setting has ${table.format}."
     MetastoreException.noStatistics(
       name,
       table.identity.copy(name = name).inStatements,
@@ -126,6 +128,12 @@ final class TableContext private (val name: String, val table: LakeTable, val st
       stored <- store.histogram(ref, column, file)
       bins <- Histogram.fromRow(stored, row)
     } yield bins
+
+  /** The rows of a snapshot's columns that files tell of, by the columns' keys. */
+  def rowsByKey(snapshot: Snapshot): Map[String, SummaryRow] = {
+    val known = store.tableSummary(snapshot).filter(_.files > 0)
+    Indexed.by(known)(row => snapshot.columns(row.column).key)
+  }
 
   /** The leaves of a snapshot's schema, and the expressions over them that an analyzed one tells of. */
   def described(asked: Option[String], snapshot: Snapshot): IndexedSeq[Leaf] = {
@@ -243,7 +251,7 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
   /** What is known of some columns in some of the files, ordered by file, then as the keys are. */
   def columns(of: Seq[TableFileRow], keys: Seq[String]): Seq[FileColumnSummary] = {
     val byKey = Indexed.by(of)(_.key)
-    val position = keys.zipWithIndex.toMap
+    val position = Indexed.places(keys)
     val known = inBlocks(of) { (block, listed) =>
       val byOrdinal = Indexed.by(listed)(_.file)
       val columns = ordinals(block, position.keySet)
@@ -255,7 +263,7 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
     }
     // Later blocks know more: the last row of a column stays.
     val deepest = Indexed.by(known)(one => (one.file.path, one.column.key))
-    val order = of.map(_.path).zipWithIndex.toMap
+    val order = Indexed.places(of.map(_.path))
     deepest.values.toSeq.sortBy(one => (order(one.file.path), position(one.column.key)))
   }
 
@@ -272,20 +280,26 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
       of: TableFileRow,
       kind: DataFileRow => Option[DetailRef])(read: DetailRef => Map[Int, T]): Map[String, T] =
     inBlocks(Seq(of)) { (block, listed) =>
-      for (row <- listed; detail <- kind(row).toSeq; (column, known) <- read(detail))
-        yield block.columns(column).key -> known
+      for {
+        row <- listed
+        detail <- kind(row).toSeq
+        (column, known) <- read(detail)
+      } yield block.columns(column).key -> known
     }.toMap
 
   /** The row of `files` of the deepest block that knows a column of a data file, and the column's ordinal there. */
   def details(of: TableFileRow, key: String): Option[(DataFileRow, Int)] =
     inBlocks(Seq(of)) { (block, listed) =>
-      for (ordinal <- ordinals(block, Set(key)).toSeq; row <- listed) yield row -> ordinal
+      for {
+        ordinal <- ordinals(block, Set(key)).toSeq
+        row <- listed
+      } yield row -> ordinal
     }.lastOption
 
   /** How many of some columns have statistics in each file, by path. */
   def columnCounts(of: Seq[TableFileRow], keys: Set[String]): Map[String, Int] = {
     val perBlock = inBlocks(of) { (block, listed) =>
-      val known = keysOf(block, listed.map(_.file).toSet, keys)
+      val known = keysOf(block, Indexed.set(listed)(_.file), keys)
       listed.map(file => file.path -> known(file.file))
     }
     val keysByPath = mutable.Map.empty[String, Set[String]].withDefaultValue(Set.empty)
@@ -312,9 +326,12 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
 
   /** What blocks tell of some files, from the one that counts least on: `full` after `footer`, earlier after later. */
   private def inBlocks[T](of: Seq[TableFileRow])(read: (Block, Seq[DataFileRow]) => Seq[T]): Seq[T] = {
-    val keys = of.map(_.key).toSet
-    val blocks = analyzed.manifest.toSeq.flatMap(_.blocks)
-    val ordered = blocks.filter(_.computed == "footer") ++ blocks.filter(_.computed == "full")
-    ordered.flatMap(block => read(block, analyzed.store.dataFiles(block).filter(file => keys(file.key))))
+    val keys = Indexed.set(of)(_.key)
+    for {
+      computed <- Seq("footer", "full")
+      manifest <- analyzed.manifest.toSeq
+      block <- manifest.blocks if block.computed == computed
+      known <- read(block, analyzed.store.dataFiles(block).filter(file => keys(file.key)))
+    } yield known
   }
 }

@@ -20,7 +20,7 @@ abstract class TableFunction(override val name: String) extends FunctionSignatur
   protected val declared: JsonNode = TableFunction.declared(name)
 
   override val arguments: Seq[Argument] =
-    Contract.named(declared.get("arguments")).map { case (argument, one) =>
+    for ((argument, one) <- Contract.named(declared.get("arguments"))) yield {
       Argument(
         argument,
         one.get("required").asBoolean,
@@ -44,7 +44,8 @@ abstract class TableFunction(override val name: String) extends FunctionSignatur
 
   /** Whose settings have to have values that they can have. */
   def usedSettings: Set[String] =
-    if (declared.has("settings")) Contract.texts(declared, "settings").toSet else Set("read")
+    if (declared.has("settings")) Contract.texts(declared, "settings").toSet
+    else Set("read")
 
   /** Whether `spark.metastore.read.timeout` ends a call. */
   def isLimited: Boolean = declared.path("limited").asBoolean(true)

@@ -11,7 +11,7 @@ import org.metastore.spark.explain.{ExplainQuery, QueryScans}
 import org.metastore.spark.pruning.{
   DeletedRows, EvaluationAllowance, FileSets, FilterCompiler, LimitedFiles, PruningFilter, ScanDecision
 }
-import org.metastore.spark.reason.{MetastoreException, Reason, ReasonCode}
+import org.metastore.spark.reason.{Indexed, MetastoreException, Reason, ReasonCode}
 import org.metastore.spark.statistics.InMemoryStatistics
 import org.metastore.spark.statistics.columns.{FileList, FileSetStatistics}
 import org.metastore.spark.statistics.values.{ColumnHistogram, SortedRun}
@@ -115,7 +115,8 @@ private object Prospect {
       filter.columns.exists(use => keys.contains(use.key))
     }
     val why =
-      if (isNamed) "at most: what they exclude is not known before" else "no condition of the scan names them"
+      if (isNamed) "at most: what they exclude is not known before"
+      else "no condition of the scan names them"
     val files = now(decision).getOrElse(analyzed.table.currentFiles.size.toLong)
     Prospect(Some(files), why, isExact = false)
   }
@@ -187,8 +188,11 @@ private final class SortedTable(
   }
 
   private def filesRead: Long = {
-    val conjuncts = asked.conjuncts.indices.map(i => compile(Seq(i)))
-    val excluding = conjuncts.filter(_.columns.nonEmpty).map(_.evaluate(known))
+    val excluding =
+      for {
+        i <- asked.conjuncts.indices
+        conjunct = compile(Seq(i)) if conjunct.columns.nonEmpty
+      } yield conjunct.evaluate(known)
     // A file that is a partition stays as it is.
     val (lone, several) =
       if (asked.wanted.isEmpty && !decision.isAnswered) partitions.partition(_.length == 1)
@@ -217,10 +221,9 @@ private final class SortedTable(
 
   private def asStatistics(files: Seq[List[SortedRun]]): InMemoryStatistics = {
     def byColumn[T](get: SortedRun => Option[T]) = {
-      val values =
-        for ((column, place) <- columns.zipWithIndex)
-          yield column -> files.map(_.lift(place).flatMap(get)).toIndexedSeq
-      values.toMap
+      Indexed.entries(columns.zipWithIndex) { case (column, place) =>
+        column -> files.map(_.lift(place).flatMap(get)).toIndexedSeq
+      }
     }
     val rows = files.map(_.head.summary.rows).toArray
     new InMemoryStatistics(rows, byColumn(run => Some(run.summary)), byColumn(_.listed))
