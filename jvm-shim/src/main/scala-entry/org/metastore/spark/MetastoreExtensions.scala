@@ -43,7 +43,8 @@ object MetastoreExtensions {
 
   /** The line of a version, such as `3.5` of `3.5.6-amzn-1`; the version itself where it was not released. */
   def lineOf(version: String): String =
-    if (version.matches(Released)) version.replaceFirst(Released, "$1.$2") else version
+    if (version.matches(Released)) version.replaceFirst(Released, "$1.$2")
+    else version
 
   /** A build that cannot be loaded or applied costs its own benefit, never a session. */
   private def applyTo(extensions: SparkSessionExtensions): Unit =

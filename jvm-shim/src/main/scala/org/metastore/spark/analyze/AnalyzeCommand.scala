@@ -101,8 +101,8 @@ object AnalyzeReport {
   /** The row of what `metastore.AnalyzeReport.to_dict()` says. */
   def row(report: JsonNode): Row = {
     def number(name: String): java.lang.Long =
-      Option(report.get(name)).filterNot(_.isNull).map(n => Long.box(n.asLong)).orNull
-    val snapshot = Option(report.get("snapshot")).filterNot(_.isNull).map(_.asText).orNull
+      if (report.hasNonNull(name)) Long.box(report.get(name).asLong) else null
+    val snapshot = report.path("snapshot").asText(null)
     val refused = report.path("refused").elements.asScala.map(r =>
       s"${subject(r.path(0).asText)}: ${r.path(1).asText}").toSeq
     Row(
@@ -123,7 +123,8 @@ object AnalyzeReport {
 
   /** What ends at the first colon must not hold one. */
   private def subject(text: String): String =
-    if (text.contains(": ") || text.startsWith("\"")) "\"" + text.replace("\"", "\"\"") + "\"" else text
+    if (text.contains(": ") || text.startsWith("\"")) "\"" + text.replace("\"", "\"\"") + "\""
+    else text
 
   /** The row of a table that could not be analyzed. */
   def failed(table: String, why: String): Row =
@@ -152,12 +153,13 @@ final case class AnalyzeStatement(
 
   override protected def fill(node: ObjectNode): Unit = {
     node.put("all_columns", allColumns).put("noscan", noScan).put("in_turn", inTurn)
-    columns.foreach(names => names.foldLeft(node.putArray("columns"))((array, name) => array.add(name)))
-    partition.keys.foldLeft(node.putArray("partition_columns"))((array, name) => array.add(name))
-    partition.foldLeft(node.putObject("partition")) {
-      case (values, (name, Some(value))) => values.put(name, value)
-      case (values, _) => values
+    for (names <- columns) {
+      val array = node.putArray("columns")
+      for (name <- names) array.add(name)
     }
-    ()
+    val partitionColumns = node.putArray("partition_columns")
+    for (name <- partition.keys) partitionColumns.add(name)
+    val partitionValues = node.putObject("partition")
+    for ((name, Some(value)) <- partition) partitionValues.put(name, value)
   }
 }

@@ -50,7 +50,8 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   private object OurName {
     def unapply(table: TableIdentifier): Option[String] =
-      if (AnalyzeScope.isOurs(session, table)) Some(SqlName(table.nameParts)) else None
+      if (AnalyzeScope.isOurs(session, table)) Some(SqlName(table.nameParts))
+      else None
   }
 
   private def command(name: String, noScan: Boolean, partition: Map[String, Option[String]]): LogicalPlan =

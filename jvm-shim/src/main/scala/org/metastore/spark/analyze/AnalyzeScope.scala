@@ -18,10 +18,13 @@ object AnalyzeScope {
 
   /** Whose ANALYZE a table gets that Spark knows by what its own catalog holds. */
   def isOurs(session: SparkSession, table: TableIdentifier): Boolean =
-    Try(session.sessionState.catalog.getTableMetadata(table)).toOption
-      .flatMap(_.provider)
-      .flatMap(TableFormats.ofProvider)
-      .exists(isChosen(session, _))
+    formatOf(session, table).exists(isChosen(session, _))
+
+  private def formatOf(session: SparkSession, table: TableIdentifier): Option[String] = for {
+    entry <- Try(session.sessionState.catalog.getTableMetadata(table)).toOption
+    provider <- entry.provider
+    format <- TableFormats.ofProvider(provider)
+  } yield format
 
   /** Whose ANALYZE TABLES a namespace gets: Spark's where no table is ours. */
   def isOurs(session: SparkSession, catalog: TableCatalog, namespace: Seq[String]): Boolean =

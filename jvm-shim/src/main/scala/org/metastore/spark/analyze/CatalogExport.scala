@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
 import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.estimates.WholeTableStatistics
-import org.metastore.spark.reason.{MetastoreException, Recoverable, VisibleText}
+import org.metastore.spark.reason.{Indexed, MetastoreException, Recoverable, VisibleText}
 import org.metastore.spark.sql.TableContext
 import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow}
@@ -42,9 +42,11 @@ object CatalogExport extends Logging {
     val size = snapshot.liveSizeBytes.getOrElse(snapshot.sizeBytes)
     catalog.alterTableStats(target, Some(CatalogStatistics(size, Some(rows), columns.toMap)))
     val told = mapper.createObjectNode.put("snapshot", snapshot.id).put("rows", rows).put("size_bytes", size)
-    columns.foldLeft(told.putArray("columns"))((array, column) => array.add(column._1))
-    leaves.map(_.path.head).distinct.diff(columns.map(_._1)).foldLeft(told.putArray("left_out"))(
-      (array, column) => array.add(column))
+    val exported = columns.map(_._1)
+    val names = told.putArray("columns")
+    for (name <- exported) names.add(name)
+    val leftOut = told.putArray("left_out")
+    for (name <- leaves.map(_.path.head).distinct.diff(exported)) leftOut.add(name)
     mapper.writeValueAsString(told)
   }
 
@@ -73,12 +75,13 @@ object CatalogExport extends Logging {
 
   private def columnsOf(conf: SQLConf, analyzed: TableContext, snapshot: Snapshot, leaves: Seq[Leaf]) = {
     val known =
-      analyzed.store.tableSummary(snapshot).map(row => snapshot.columns(row.column).key -> row).toMap
-    leaves.foreach(leaf =>
-      known.get(leaf.key).filter(_.files < snapshot.filesTotal).foreach { row =>
-        throw analyzed.noStatistics(
-          s" of column ${leaf.name} in ${snapshot.filesTotal - row.files} of its ${snapshot.filesTotal} data files")
-      })
+      Indexed.by(analyzed.store.tableSummary(snapshot))(row => snapshot.columns(row.column).key)
+    for {
+      leaf <- leaves
+      row <- known.get(leaf.key)
+      if row.files < snapshot.filesTotal
+    } throw analyzed.noStatistics(
+      s" of column ${leaf.name} in ${snapshot.filesTotal - row.files} of its ${snapshot.filesTotal} data files")
     for {
       leaf <- leaves
       row <- known.get(leaf.key) if snapshot.exact && TypePromotion.fromEntry(

@@ -2,7 +2,7 @@ package org.metastore.spark.analyze
 
 import java.util.{Map => JavaMap}
 
-import scala.util.control.NonFatal
+import scala.util.Try
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
@@ -12,12 +12,11 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.catalyst.plans.logical.{BaseEvalPython, LeafNode, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 import org.metastore.spark.pruning.{ColumnLookup, ConjunctRefusal, ExpressionKeys}
 import org.metastore.spark.reason.Reason
 import org.metastore.spark.scan.FileScan
-import org.metastore.spark.tables.{ReadPermission, TableFormats, TableLookup}
+import org.metastore.spark.tables.{FileRelation, ReadPermission, TableFormats, TableLookup}
 
 /** What ANALYZE asks of the expressions that it computes statistics of, over py4j. */
 object TableExpressions extends AliasHelper {
@@ -29,10 +28,7 @@ object TableExpressions extends AliasHelper {
 
   /** Why a text is no single expression; null where it is one: then nothing of it ends up elsewhere in a statement. */
   def findSyntaxError(text: String): String =
-    try {
-      CatalystSqlParser.parseExpression(text)
-      null
-    } catch { case NonFatal(e) => e.getMessage }
+    Try(CatalystSqlParser.parseExpression(text)).fold(_.getMessage, _ => null)
 
   /**
    * What is known of the columns of a query over one table, in their order, as a JSON array: `key` by which statistics know the
@@ -45,7 +41,7 @@ object TableExpressions extends AliasHelper {
     ReadPermission.asActive(rows.sparkSession) {
       val answer = mapper.createArrayNode
       val computed = evaluated(rows.queryExecution.optimizedPlan)
-      written(rows.queryExecution.analyzed).zipWithIndex.foreach { case (expression, i) =>
+      for ((expression, i) <- written(rows.queryExecution.analyzed).zipWithIndex) {
         val one = answer.addObject
         val leaf = computed.lift(i).map(_.leaf)
         val keys =
@@ -76,10 +72,10 @@ object TableExpressions extends AliasHelper {
     case Project(shown, below: Project) =>
       evaluated(Project(shown.map(replaceAliasButKeepName(_, getAliasMap(below))), below.child))
     case Project(shown, python: BaseEvalPython) =>
-      val results = AttributeMap(python.resultAttrs.zip(python.udfs).map { case (result, call) =>
-        result -> Alias(call, result.name)()
-      })
-      evaluated(Project(shown.map(replaceAliasButKeepName(_, results)), python.child))
+      val results =
+        for ((result, call) <- python.resultAttrs.zip(python.udfs)) yield result -> Alias(call, result.name)()
+      val named = AttributeMap(results)
+      evaluated(Project(shown.map(replaceAliasButKeepName(_, named)), python.child))
     case leaf: LeafNode => leaf.output.map(Evaluated(_, leaf))
     case _ => Nil
   }
@@ -108,11 +104,10 @@ object TableExpressions extends AliasHelper {
   private def sentence(reason: Reason): String = reason.sentence.stripSuffix(".")
 
   private def conversion(leaf: LeafNode): Option[String] =
-    for (files <- filesOf(leaf); refusal <- FileScan.conversionRefusal(files)) yield sentence(refusal)
-
-  private def filesOf(leaf: LeafNode): Option[HadoopFsRelation] =
-    Option(leaf).collect { case logical: LogicalRelation => logical.relation }
-      .collect { case files: HadoopFsRelation => files }
+    for {
+      files <- FileRelation.unapply(leaf)
+      refusal <- FileScan.conversionRefusal(files)
+    } yield sentence(refusal)
 
   private def keyOf(leaf: LeafNode, columns: JavaMap[String, String])(column: Expression): Option[String] =
     column match {
@@ -127,7 +122,7 @@ object TableExpressions extends AliasHelper {
 
   /** Whether a relation reads by those names what statistics have under a key. */
   private def isRead(leaf: LeafNode, names: Seq[String], key: String): Boolean =
-    filesOf(leaf).forall(TableFormats.readByKey(_, names, key))
+    FileRelation.unapply(leaf).forall(TableFormats.readByKey(_, names, key))
 
   private def putKey(
       one: ObjectNode,

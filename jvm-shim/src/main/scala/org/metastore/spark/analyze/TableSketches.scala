@@ -22,9 +22,9 @@ object TableSketches {
       snapshot: String,
       sketches: JavaMap[String, Array[Byte]],
       distinct: JavaMap[String, String]): JavaList[String] = {
-    val found = sketches.asScala.toSeq.map { case (key, bytes) =>
-      PublishedSketch(key, bytes, distinct.get(key))
-    }
+    val found =
+      for ((key, bytes) <- sketches.asScala.toSeq)
+        yield PublishedSketch(key, bytes, distinct.get(key))
     ReadPermission.asActive(session)(TableLookup.resolve(
       session,
       table).publish(snapshot, found).toSeq.asJava)

@@ -27,7 +27,8 @@ private[auto] object StreamedWrites {
     for {
       _ <- Option(context.getLocalProperty(Query))
       run <- Option(context.getLocalProperty(Run)).flatMap(id => Try(UUID.fromString(id)).toOption)
-    } if (followed.putIfAbsent(run, ()).isEmpty) context.addSparkListener(new Batches(session, run))
+      if followed.putIfAbsent(run, ()).isEmpty
+    } context.addSparkListener(new Batches(session, run))
   }
 
   private final class Batches(session: SparkSession, run: UUID) extends SparkListener {

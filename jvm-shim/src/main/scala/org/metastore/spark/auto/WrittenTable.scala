@@ -45,7 +45,7 @@ private[auto] object WrittenTable {
   private def fromCommand(command: LogicalPlan): Option[WrittenTable] = command match {
     case write: V2WriteCommand => fromTarget(write.table)
     case stream if stream.nodeName == "WriteToDataSourceV2" => // deprecated, but for streams
-      val targets = stream.productIterator.collect { case Some(target: DataSourceV2Relation) => target }
+      val targets = for (Some(target: DataSourceV2Relation) <- stream.productIterator) yield target
       Indexed.first(targets).flatMap(fromTarget)
     case create: CreateTableAsSelect => fromCreated(create.name, create.tableSpec)
     case create: ReplaceTableAsSelect => fromCreated(create.name, create.tableSpec)
@@ -59,9 +59,10 @@ private[auto] object WrittenTable {
   /** The table that a stored procedure writes. */
   def fromCall(call: LogicalPlan): Option[WrittenTable] =
     Indexed.firstAnswer(TableFormats.all) { format =>
-      format.writtenBy(call).flatMap { case (catalog, identifier) =>
-        fromTable(catalog.loadTable(identifier), catalog, identifier)
-      }
+      for {
+        (catalog, identifier) <- format.writtenBy(call)
+        table <- fromTable(catalog.loadTable(identifier), catalog, identifier)
+      } yield table
     }
 
   /** The table that a stream writes into a sink which describes itself so. */
