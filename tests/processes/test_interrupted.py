@@ -22,6 +22,14 @@ ENDS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")
 pytestmark = [needs_proc, pytest.mark.parametrize(("number", "code", "line"), ENDS)]
 
 
+@pytest.fixture(autouse=True)
+def heed_interrupts():
+    """Let processes heed SIGINT: whoever runs the tests in the background has them inherit that it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @contextmanager
 def command(folder, *arguments):
     """The program as a shell starts it: what a terminal sends goes to all of its group."""
