@@ -35,18 +35,20 @@ private[statistics] final class ManifestLookup(store: Path, openFiles: => StoreF
       _ => Right(last.manifest)
     case Some(last) if last.manifest.isDefined =>
       val newest = beginReading(limitMillis)
-      budget =>
-        budget.half(newest).left.flatMap { why =>
-          if (isLate(why, limitMillis)) Right(last.manifest) else Left(why)
-        }
+      budget => budget.half(newest).left.flatMap(serveIfLate(_, last, limitMillis))
     case _ => beginReading(limitMillis)
   }
 
-  private def isLate(why: Reason, limitMillis: Long): Boolean = {
-    val late = why.code == ReasonCode.PlanningTimeout
-    if (late) LatestLookups.noteTimeout(root, limitMillis)
-    late
-  }
+  /** The earlier manifest where the store was too slow, which is noted; else the reason. */
+  private def serveIfLate(
+      why: Reason,
+      last: LatestLookup,
+      limitMillis: Long): Either[Reason, Option[Manifest]] =
+    if (why.code != ReasonCode.PlanningTimeout) Left(why)
+    else {
+      LatestLookups.noteTimeout(root, limitMillis)
+      Right(last.manifest)
+    }
 
   private def latest: Option[LatestLookup] = LatestLookups.find(root, files.owner)
 
