@@ -4,11 +4,7 @@ package org.metastore.spark.reason
 private[spark] object Indexed {
 
   /** A map from its key to each thing; the last one stands where several have the same key. */
-  def by[K, V](things: Iterable[V])(key: V => K): Map[K, V] = {
-    val byKey = Map.newBuilder[K, V]
-    for (thing <- things) byKey += key(thing) -> thing
-    byKey.result()
-  }
+  def by[K, V](things: Iterable[V])(key: V => K): Map[K, V] = entries(things)(thing => key(thing) -> thing)
 
   /** A map with an entry for each thing; the last one stands where several have the same key. */
   def entries[T, K, V](things: Iterable[T])(entry: T => (K, V)): Map[K, V] = {

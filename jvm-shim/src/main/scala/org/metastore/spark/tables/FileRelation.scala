@@ -6,8 +6,9 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
 /** A leaf of a plan that reads files by Spark's own file source. */
 private[spark] object FileRelation {
   def unapply(plan: LogicalPlan): Option[HadoopFsRelation] = plan match {
-    case logical: LogicalRelation => Option(logical.relation).collect { case files: HadoopFsRelation =>
-        files
+    case logical: LogicalRelation => logical.relation match {
+        case files: HadoopFsRelation => Some(files)
+        case _ => None
       }
     case _ => None
   }
