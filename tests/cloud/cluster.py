@@ -118,7 +118,7 @@ class Cluster:
         raise AssertionError((self._folder / "cluster.log").read_text()[-3000:])
 
     def _status(self) -> str:
-        """What the master's page says, or nothing if it has not started."""
+        """Return the master's page, or nothing if the master has not started."""
         connection = HTTPConnection("127.0.0.1", self._status_port, timeout=LIMIT)
         try:
             connection.request("GET", "/json/")

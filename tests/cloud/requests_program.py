@@ -40,7 +40,7 @@ def create(spark: SparkSession, table: str) -> None:
 
 
 class Driver:
-    """What people do in a driver, and what it asks the store."""
+    """A driver that runs what people do, and counts the requests to the store."""
 
     def __init__(self, spark: SparkSession, table: str, proxy: CountingProxy) -> None:
         self.spark = spark

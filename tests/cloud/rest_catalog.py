@@ -110,7 +110,7 @@ class _Guarded(s3._Passing):
 
 @dataclass
 class Vending:
-    """How the catalog hands out keys.
+    """The way in which the catalog hands out keys.
 
     Attributes:
         seconds: For how long a key is valid.

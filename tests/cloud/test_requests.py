@@ -1,4 +1,4 @@
-"""What a driver asks an object store for statistics, and what it does where the store is slow, broken or silent."""
+"""Requests of a driver for statistics on an object store, also where the store is slow, broken or silent."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def server() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def driver(server, tmp_path_factory, spark_conf) -> dict[str, Any]:
-    """What Spark asked and found."""
+    """The requests and answers of a Spark driver."""
     jars = ",".join([spark_conf["spark.jars"], *map(str, fetch_locked(HERE / "hadoop-aws.lock"))])
     settings = {**spark_conf, **ON_S3, "spark.driver.memory": "1g", "spark.jars": jars}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}

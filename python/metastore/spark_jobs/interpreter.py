@@ -23,8 +23,8 @@ _originals: dict[SparkContext, tuple[str, int]] = {}
 def use_driver_python(context: SparkContext) -> Iterator[None]:
     """Have workers on this host run the driver's Python, unless the environment names theirs.
 
-    PySpark would take any `python3` of the PATH, which may lack numpy and pyarrow. SQL's ANALYZE takes the Python
-    beside Spark. The Python of the user's own jobs does not change.
+    PySpark would take any `python3` of the PATH, which may lack numpy and pyarrow. SQL's ANALYZE does the same. The
+    Python of the user's own jobs does not change.
     """
     if os.environ.get("PYSPARK_PYTHON") or not str(context.master).startswith("local"):
         yield
