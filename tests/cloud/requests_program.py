@@ -54,7 +54,7 @@ class Driver:
 
     def plan(self, condition: str) -> str:
         """Plan a query, and return the scan's remark."""
-        return label(self.spark, f"SELECT * FROM {self.table} WHERE {condition}")
+        return label(self.spark.sql(f"SELECT * FROM {self.table} WHERE {condition}"))
 
     def ask(self, function: str) -> None:
         """Ask a table function."""

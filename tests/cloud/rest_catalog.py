@@ -72,7 +72,8 @@ class Guard(s3.Proxy):
             return "InvalidAccessKeyId"
         if key.expires < time.time():
             return "ExpiredToken"
-        return None if all(one.startswith(f"{key.prefix}/") for one in _list_places(path, body)) else "AccessDenied"
+        is_inside = all(f"{place}/".startswith(f"{key.prefix}/") for place in _list_places(path, body))
+        return None if is_inside else "AccessDenied"
 
 
 def _list_places(path: str, body: bytes) -> list[str]:

@@ -5,11 +5,8 @@ A REST catalog hands keys out with each table; a JDBC catalog has them among its
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import metastore
+from cloud import program
 from cloud.rest_catalog import Guard, RestCatalog, VendedKey
 from store import s3
 from versions.environments import fetch_locked
@@ -29,7 +27,6 @@ pytestmark = pytest.mark.slow
 HERE = Path(__file__).resolve().parent
 LOCKS = ("iceberg-aws.lock", "sqlite-jdbc.lock")
 REST = ("settings", "prefix")
-BY_KEYS = {"AWS_METADATA_ENDPOINT": "http://127.0.0.1:9", "AWS_EC2_METADATA_DISABLED": "true"}
 KEY = "CATALOGKEY"
 
 
@@ -52,7 +49,7 @@ class Catalog(NamedTuple):
 
     def read_all(self, part: str) -> dict[str, bytes]:
         """Read all objects of the catalog's tables with this in their path."""
-        return s3.read_all(self.behind, self.name, part)
+        return s3.read_all(self.behind, f"{s3.BUCKET}/{self.name}", part)
 
 
 def name_rest_catalog(catalog: RestCatalog) -> Catalog:
@@ -114,13 +111,7 @@ def driver(catalogs, tmp_path_factory, spark_conf) -> dict[str, Any]:
         settings[f"spark.sql.catalog.{name}"] = "org.apache.iceberg.spark.SparkCatalog"
         for key, value in catalog.settings.items():
             settings[f"spark.sql.catalog.{name}.{key}"] = value
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    done = subprocess.run(
-        [sys.executable, str(HERE / "program.py"), json.dumps(settings), *catalogs],
-        capture_output=True, text=True, check=False, timeout=300, cwd=folder, env={**environment, **BY_KEYS},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return {**json.loads(done.stdout.splitlines()[-1]), "texts": done.stdout + done.stderr}
+    return program.run(settings, {name: [f"{name}.db.keys", f"{name}.db.other"] for name in catalogs}, folder)
 
 
 @pytest.fixture(params=[*REST, "jdbc"])
@@ -137,7 +128,7 @@ def test_analyze_reads_and_writes_by_the_tables_keys(told):
     assert "there are no statistics" in told["before"]
     assert told["analyzed"] == [400, 4, []]
     assert told["other"] == [400, 4]
-    assert (told["again"], told["without"]) == (0, 0)
+    assert (told["again"], told["without"], told["automatic"]) == (0, 0, 5)
 
 
 def test_planning_and_functions_read_by_the_tables_keys(told):
@@ -145,6 +136,10 @@ def test_planning_and_functions_read_by_the_tables_keys(told):
     assert told["rows"] == ["n6"]
     assert told["summary"][0] == {"min": "0", "max": "399", "count": 400}
     assert (told["files"], told["source"], told["verified"], told["garbage"]) == (4, 2, True, 0)
+
+
+def test_commands_use_the_tables_keys(driver):
+    assert driver["files by command"] == 4
 
 
 def test_keys_are_the_tables_and_asked_for_again_if_they_end(told, catalog):
@@ -175,7 +170,7 @@ def test_nothing_of_a_key_is_shown_or_written(driver, catalog):
 def test_pyiceberg_tables_are_opened_by_their_keys(told, catalog, monkeypatch):
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
-    for name, value in BY_KEYS.items():
+    for name, value in program.NO_INSTANCE.items():
         monkeypatch.setenv(name, value)
     pyiceberg = pytest.importorskip("pyiceberg.catalog")
     table = pyiceberg.load_catalog(catalog.name, **catalog.python).load_table("db.keys")

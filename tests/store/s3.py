@@ -48,11 +48,16 @@ def running() -> Iterator[str]:
         try:
             host, port = process.stdout.readline().split()
             address = f"http://{host}:{port}"
-            make = urllib.request.Request(f"{address}/{BUCKET}", method="PUT")  # noqa: S310 - our own server
-            urllib.request.urlopen(make).close()  # noqa: S310 - as above
+            make_bucket(address, BUCKET)
             yield address
         finally:
             process.kill()
+
+
+def make_bucket(address: str, name: str) -> None:
+    """Make a bucket on a server."""
+    make = urllib.request.Request(f"{address}/{name}", method="PUT")  # noqa: S310 - our own server
+    urllib.request.urlopen(make).close()  # noqa: S310 - as above
 
 
 def access(address: str) -> Credentials:
@@ -68,9 +73,9 @@ def access(address: str) -> Credentials:
 
 
 def read_all(address: str, folder: str, part: str) -> dict[str, bytes]:
-    """Read all objects of a folder with this in their path."""
-    system, root = open_file_system(f"s3a://{BUCKET}", access(address))
-    files = system.get_file_info(FileSelector(f"{root}/{folder}", recursive=True))
+    """Read all objects of a folder, which begins with its bucket, that have this in their path."""
+    system, root = open_file_system(f"s3a://{folder}", access(address))
+    files = system.get_file_info(FileSelector(root, recursive=True))
     paths = [file.path for file in files if file.is_file and part in file.path]
     return {path: system.open_input_file(path).readall() for path in paths}
 

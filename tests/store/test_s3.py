@@ -181,6 +181,22 @@ def test_settings_of_s3a(settings, options):
     assert find_credentials("s3a://b/t", settings.get).options == options
 
 
+@pytest.mark.parametrize(
+    "providers",
+    ["x.auth.AssumedRoleCredentialProvider", "x.EnvironmentVariableCredentialsProvider, com.example.Vault"],
+)
+def test_hadoop_is_asked_where_only_it_knows(providers):
+    settings = {**KEYS, "fs.s3a.aws.credentials.provider": providers, "fs.s3a.endpoint.region": "eu-west-1"}
+    role = Credentials({"access_key_id": "role"}, expires=5.0)
+    access = find_credentials("s3a://b/t", settings.get, lambda: role)
+    assert access == Credentials({"access_key_id": "role", "region": "eu-west-1"}, expires=5.0)
+
+
+def test_hadoop_is_not_asked_for_keys_of_the_settings():
+    settings = {**KEYS, "fs.s3a.aws.credentials.provider": "x.SimpleAWSCredentialsProvider"}
+    assert find_credentials("s3a://b/t", settings.get, lambda: None).options["access_key_id"] == s3.KEY
+
+
 def test_credentials_that_only_hadoop_knows_are_refused():
     settings = {"fs.s3a.aws.credentials.provider": "com.example.Vault, x.auth.AssumedRoleCredentialProvider"}
     with pytest.raises(UnsupportedTable, match=r"Vault, AssumedRoleCredentialProvider.*fs\.s3a\.access\.key"):

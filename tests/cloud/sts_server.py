@@ -1,0 +1,80 @@
+"""A service that gives keys of roles."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from datetime import datetime, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+from cloud.rest_catalog import VendedKey
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from cloud.rest_catalog import Guard
+
+_ANSWER = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult>
+<AssumedRoleUser><AssumedRoleId>AROA:metastore</AssumedRoleId><Arn>arn:aws:sts::1:assumed-role/r/s</Arn></AssumedRoleUser>
+<Credentials><AccessKeyId>{key}</AccessKeyId><SecretAccessKey>role/secret+of={key}</SecretAccessKey>
+<SessionToken>token-of-{key}</SessionToken><Expiration>{end}</Expiration></Credentials>
+</AssumeRoleResult></AssumeRoleResponse>"""
+
+
+class StsServer(ThreadingHTTPServer):
+    """The service: each answer has a new key that opens one prefix.
+
+    Args:
+        guard: The guard that learns the keys.
+        prefix: The part of the store that they open.
+        seconds: For how long they are valid.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, guard: Guard, prefix: str, seconds: float) -> None:
+        super().__init__(("127.0.0.1", 0), _Answering)
+        self.guard = guard
+        self.prefix = prefix
+        self.seconds = seconds
+        self.given = 0
+
+    @property
+    def address(self) -> str:
+        """The address for clients."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def assume_role(self) -> str:
+        """Answer with a new key."""
+        self.given += 1
+        key = f"ROLE{uuid.uuid4().hex[:12].upper()}"
+        end = time.time() + self.seconds
+        self.guard.keys[key] = VendedKey(self.prefix, end)
+        return _ANSWER.format(key=key, end=datetime.fromtimestamp(end, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+class _Answering(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: StsServer
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        answer = self.server.assume_role().encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/xml")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        """Requests are no news."""

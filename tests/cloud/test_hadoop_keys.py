@@ -1,0 +1,148 @@
+"""Tables whose keys are in Hadoop's settings: of a bucket, of a role, among the options of a Delta table."""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloud import program
+from cloud.rest_catalog import Guard, VendedKey
+from cloud.sts_server import StsServer
+from store import s3
+from versions.environments import fetch_locked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).resolve().parent
+CASES = ("bucket", "role", "options")
+SECONDS = 200.0
+ROLE = "org.apache.hadoop.fs.s3a.auth.AssumedRoleCredentialProvider"
+
+
+@pytest.fixture(scope="module")
+def guard() -> Iterator[Guard]:
+    """A guard before a server with a bucket a case, whose keys it knows."""
+    with s3.running() as behind, Guard(behind) as running:
+        for name in CASES:
+            s3.make_bucket(behind, name)
+        running.keys["BUCKETKEY"] = VendedKey("bucket", math.inf)
+        running.keys["OPTIONKEY1"] = VendedKey("options/keys", math.inf)
+        running.keys["OPTIONKEY2"] = VendedKey("options/other", math.inf)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def driver(guard, tmp_path_factory, spark_conf) -> dict[str, Any]:
+    """What Spark found in each case, and what it wrote for people."""
+    folder = tmp_path_factory.mktemp("driver")
+    with ExitStack() as stack:
+        sts = stack.enter_context(StsServer(guard, "role", SECONDS))
+        found = program.run(make_settings(spark_conf, guard, sts), make_cases(), folder)
+        return {**found, "roles": sts.given}
+
+
+def make_settings(spark_conf: dict[str, str], guard: Guard, sts: StsServer) -> dict[str, str]:
+    """Make the settings of Spark: of each bucket its own keys, of others none."""
+    jars = map(str, fetch_locked(HERE / "hadoop-aws.lock"))
+    # The setting for this, fs.s3a.assumed.role.sts.endpoint, needs AWS's bundle of 640 MB.
+    service = f"-Daws.endpointUrlSts={sts.address} -Daws.region=us-east-1"
+    s3a = {
+        "endpoint": guard.address,
+        "endpoint.region": "us-east-1",
+        "path.style.access": "true",
+        "bucket.bucket.access.key": "BUCKETKEY",
+        "bucket.bucket.secret.key": "planted/secret+of=BUCKETKEY",
+        "bucket.role.access.key": "BASEKEY",
+        "bucket.role.secret.key": "planted/secret+of=BASEKEY",
+        "bucket.role.aws.credentials.provider": ROLE,
+        "assumed.role.arn": "arn:aws:iam::123456789012:role/reader",
+        "assumed.role.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+    }
+    settings = {
+        **spark_conf,
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": f"{spark_conf['spark.driver.extraJavaOptions']} {service}",
+        "spark.jars": ",".join([spark_conf["spark.jars"], *jars]),
+        **{f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a.items()},
+    }
+    for name in ("bucket", "role"):
+        settings[f"spark.sql.catalog.{name}"] = "org.apache.iceberg.spark.SparkCatalog"
+        settings[f"spark.sql.catalog.{name}.type"] = "hadoop"
+        settings[f"spark.sql.catalog.{name}.warehouse"] = f"s3a://{name}/warehouse"
+    return settings
+
+
+def make_cases() -> dict[str, dict[str, Any]]:
+    """Make the cases: two Iceberg tables each of a bucket and of a role, and two of Delta with a key each."""
+    cases: dict[str, dict[str, Any]] = {
+        name: {"tables": [f"{name}.db.keys", f"{name}.db.other"]} for name in ("bucket", "role")
+    }
+    cases["options"] = {
+        "paths": {"s3a://options/keys": make_options("OPTIONKEY1"), "s3a://options/other": make_options("OPTIONKEY2")}
+    }
+    return cases
+
+
+def make_options(key: str) -> dict[str, str]:
+    """Make options of a table with its key; Hadoop must not take the file system of another one."""
+    return {
+        "fs.s3a.access.key": key,
+        "fs.s3a.secret.key": f"planted/secret+of={key}",
+        "fs.s3a.impl.disable.cache": "true",
+    }
+
+
+@pytest.fixture(params=CASES[:2])
+def case(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def found(driver, case) -> dict[str, Any]:
+    return driver[case]
+
+
+def test_analyze_reads_and_writes_by_these_keys(found):
+    assert "there are no statistics" in found["before"]
+    assert found["analyzed"] == [400, 4, []]
+    assert found["other"] == [400, 4]
+    assert (found["again"], found["without"]) == (0, 0)
+    assert found["has_keys"]
+
+
+def test_planning_and_functions_read_by_these_keys(found):
+    assert found["label"].startswith("4 -> 1 files")
+    assert found["rows"] == ["n6"]
+    assert found["summary"][0] == {"min": "0", "max": "399", "count": 400}
+    assert (found["files"], found["source"], found["verified"], found["garbage"]) == (4, 2, True, 0)
+
+
+def test_the_options_of_a_delta_reader_are_enough(driver):
+    assert [label[:14] for label in driver["options"]["labels"]] == ["4 -> 1 files, ", "4 -> 1 files, "]
+    assert driver["options"]["rows"] == ["n6", "n6"]
+
+
+def test_keys_of_a_role_are_asked_for_again(driver):
+    assert driver["role"]["renewed"]
+    assert driver["roles"] > 1
+    assert not driver["bucket"]["renewed"]
+
+
+def test_each_request_had_the_key_of_its_own_place(driver, guard):
+    assert guard.refused == []
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_of_a_key_is_shown_or_written(driver, guard, case):
+    secrets = {"secret+of", "token-of", "BASEKEY", *guard.keys}
+    assert not [secret for secret in secrets if secret in driver["texts"]]
+    written = s3.read_all(f"http://{guard.behind}", case, "_metastore")
+    assert len(written) > 10
+    assert not [path for path, data in written.items() for secret in secrets if secret.encode() in data]
