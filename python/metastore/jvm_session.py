@@ -59,6 +59,12 @@ def read_storage_properties(spark: SparkSession, table: str, uuid: str, location
     return dict(shim.properties(to_jvm_session(spark), table, uuid, location))
 
 
+def ask_hadoop_for_keys(spark: SparkSession, location: str) -> dict[str, str]:
+    """Return the keys that Hadoop's file system of a location has now, as Iceberg's S3FileIO calls them."""
+    shim = load_shim_class(spark, "HadoopKeys")
+    return dict(shim.find(to_jvm_session(spark), location))
+
+
 def note_new_statistics(spark: SparkSession) -> None:
     """Make the next query of this driver look for statistics that were written just now."""
     with suppress(JarNotFound):  # without the shim nobody reads them here

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -97,6 +98,7 @@ def analyze(spark: SparkSession, table: str, other_table: str) -> dict[str, obje
         "source": spark.read.format("metastore").load(table).count(),
         "verified": {finding["state"] for finding in metastore.verify(spark, table)} == {"ok"},
         "has_keys": keys.has_keys,
+        "ends": not math.isinf(keys.expires),
         "renewed": keys.renew is not None and keys.renew.__self__._find() != keys,
         "garbage": len(metastore.gc(spark, table)),
         "without": spark.sql(f"ANALYZE TABLE {other_table} COMPUTE STATISTICS").first()["files_read"],

@@ -10,7 +10,7 @@ from metastore import configuration
 from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
 from metastore.cli.doctor_checks import BROKEN, OK, WARNING, CheckResult
 from metastore.cli.shell_hints import phrase_hint, write_analyze
-from metastore.errors import MetastoreError, StoreNotReadable
+from metastore.errors import MetastoreError, StoreNotReadable, UnsupportedTable
 from metastore.reading.discovery import discover
 from metastore.reading.table_answers import Statistics
 from metastore.spark.session import read_spark_defaults
@@ -56,7 +56,10 @@ def _try_store(uri: str, location: str | None) -> CheckResult:
         return CheckResult("store", OK, f"{uri} is not tried: only Spark reaches it")
     if location is not None and not Folder(location).exists():
         return CheckResult("store", BROKEN, f"there is nothing at {location}", "Check the address.")
-    _read_store(uri)
+    try:
+        _read_store(uri)
+    except UnsupportedTable:
+        return CheckResult("store", OK, f"{uri} is not tried: only Spark has its keys")
     return _check_writing(uri)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from metastore import jvm_session
 from metastore.adapters.descriptors import describe_format
-from metastore.adapters.spark_errors import raise_as_ours
+from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause, raise_as_ours
 from metastore.errors import UnsupportedTable
 from metastore.store.credentials import Credentials, find_credentials
 from metastore.store.data_file_access import DataFileAccess, find_bucket
@@ -30,13 +31,14 @@ if TYPE_CHECKING:
 
 _LOG = get_logger(__name__)
 _PAUSE = 5.0
-"""Seconds between two questions to a catalog, whatever it answers."""
+"""Seconds between two questions for keys, whatever the answer is."""
+_OTHER_KEYS = "Set fs.s3a.access.key and fs.s3a.secret.key, or spark.metastore.store to another place."
 
 
-class _TableKeys:
-    """The keys of a table for a location, renewed by one thread at a time.
+class _RenewedKeys:
+    """The keys of a location, renewed by one thread at a time.
 
-    If the catalog does not answer, the last keys stay until they end.
+    If nobody answers, the last keys stay until they end.
     """
 
     def __init__(self, first: Credentials, find: Callable[[], Credentials]) -> None:
@@ -56,7 +58,7 @@ class _TableKeys:
     def _ask(self) -> None:
         try:
             self.current = replace(self._find(), renew=self.renew)
-        except Exception as error:  # noqa: BLE001 - of whatever the catalog is made of
+        except Exception as error:  # noqa: BLE001 - of whatever the catalog or Hadoop is made of
             _LOG.warning("Keys that end soon could not be renewed: %s", type(error).__name__)
 
 
@@ -77,7 +79,7 @@ def find_table_credentials(spark: SparkSession, table: TableIdentity, identifier
     properties = _read_storage_properties(spark, table, identifier, uri)
     table_credentials = find_file_io_credentials(uri, properties)
     if table_credentials.has_keys:
-        return _TableKeys(table_credentials, partial(_find_new_credentials, spark, table, identifier, uri)).current
+        return _RenewedKeys(table_credentials, partial(_find_new_credentials, spark, table, identifier, uri)).current
     session_credentials = find_session_credentials(spark, uri)
     if session_credentials.has_keys or session_credentials.asks_instance or not properties:
         return session_credentials
@@ -99,9 +101,22 @@ def find_session_credentials(spark: SparkSession, uri: str) -> Credentials:
     """Find the credentials of a location in the settings of the session.
 
     Raises:
-        UnsupportedTable: Only Hadoop has credentials.
+        UnsupportedTable: Only Hadoop has credentials, and does not tell them.
     """
-    return find_credentials(uri, _make_hadoop_lookup(spark))
+    find = partial(find_credentials, uri, _make_hadoop_lookup(spark), partial(_ask_hadoop, spark, uri))
+    credentials = find()
+    if math.isinf(credentials.expires):
+        return credentials
+    return _RenewedKeys(credentials, find).current
+
+
+def _ask_hadoop(spark: SparkSession, uri: str) -> Credentials:
+    try:
+        keys = jvm_session.ask_hadoop_for_keys(spark, uri)
+    except SPARK_JOB_ERRORS as error:
+        reason = f"Hadoop does not tell the keys of its credential classes: {find_cause(error)}"
+        raise UnsupportedTable(uri, reason, _OTHER_KEYS) from error
+    return find_file_io_credentials(uri, keys)
 
 
 def _make_hadoop_lookup(spark: SparkSession) -> Callable[[str], str | None]:

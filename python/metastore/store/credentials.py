@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyarrow import fs
 
     Lookup = Callable[[str], str | None]
+    AskHadoop = Callable[[], "Credentials"]
 
 
 _FROM_KEYS = {"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"}
@@ -41,6 +42,7 @@ _OF_ENVIRONMENT = {
     "WebIdentityTokenFileCredentialsProvider",
     "WebIdentityTokenCredentialsProvider",
 }
+_KNOWN_PROVIDERS = frozenset({*_FROM_KEYS, *_ANONYMOUS, *_OF_ENVIRONMENT})
 _KEYS_OR_ENVIRONMENT = "Set fs.s3a.access.key and fs.s3a.secret.key, or AWS_* in the environment of driver and workers."
 _S3_KEYS = {
     "access_key_id": "access.key",
@@ -109,16 +111,30 @@ FROM_ENVIRONMENT = Credentials()
 """Access as the libraries find it in the environment."""
 
 
-def find_credentials(uri: str, lookup: Lookup) -> Credentials:
-    """Find the access to a location in Hadoop's settings."""
+def find_credentials(uri: str, lookup: Lookup, ask_hadoop: AskHadoop | None = None) -> Credentials:
+    """Find the access to a location in Hadoop's settings.
+
+    Args:
+        uri: The location.
+        lookup: Looks up a setting.
+        ask_hadoop: Asks Hadoop for its keys of now, where the settings name classes of credentials that only it has;
+            None if there is no Hadoop.
+
+    Raises:
+        UnsupportedTable: Only Hadoop has keys, and there is none.
+    """
     if local_path(uri) is not None:
         return FROM_ENVIRONMENT
     scheme, host = split_scheme_and_host(uri)
     if scheme == "s3":
         of_bucket = _prefer_bucket(host, lookup)
         providers = set(_list_s3_providers(of_bucket))
+        if ask_hadoop is not None and not providers <= _KNOWN_PROVIDERS:
+            access = ask_hadoop()
+            return replace(access, options={**access.options, **_find_s3_address(of_bucket)})
         asks_instance = bool(providers) and providers <= _OF_INSTANCE  # Hadoop's default names one among others
-        return Credentials(_find_s3_options(uri, of_bucket), asks_instance)
+        options = {**_find_s3_credentials(uri, of_bucket), **_find_s3_address(of_bucket)}
+        return Credentials(options, asks_instance)
     if scheme == "gs":
         return Credentials(_find_google_options(lookup))
     return Credentials(_find_azure_options(host, lookup))
@@ -255,8 +271,8 @@ def _look_up_all(lookup: Lookup, names: Mapping[str, str]) -> dict[str, str]:
     return {option: value for option, value in values.items() if value}
 
 
-def _find_s3_options(uri: str, lookup: Lookup) -> dict[str, Any]:
-    options = _find_s3_credentials(uri, lookup)
+def _find_s3_address(lookup: Lookup) -> dict[str, Any]:
+    options: dict[str, Any] = {}
     endpoint = _read_text(lookup, "endpoint")
     has_endpoint = endpoint not in ("", _AMAZON)
     if has_endpoint:
