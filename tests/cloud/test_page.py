@@ -19,7 +19,8 @@ NAMES = [line.split()[0] for block in BLOCKS for line in block.splitlines()]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_setting_is_one_of_a_test(name):
-    files = (HERE / "test_vended_keys.py", HERE.parent / "store/test_s3.py", HERE.parents[1] / "contract/settings.json")
+    settings = HERE.parents[1] / "contract/settings.json"
+    files = (HERE / "test_vended_keys.py", HERE / "test_hadoop_keys.py", settings)
     tests = "".join(file.read_text("utf-8") for file in files)
     setting = PREFIX.sub("", name).replace("spark.sql.catalog.lake", "spark.sql.catalog.{name}")
     assert re.search(rf'["\'.]{re.escape(setting)}["\']', tests)
