@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 from subprocess import TimeoutExpired
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from metastore import jars
 from metastore.errors import JarNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark import RDD, SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
@@ -34,9 +37,12 @@ def estimate_size(frame: DataFrame) -> tuple[int, int | None]:
     return int(statistics.sizeInBytes()), int(rows.get()) if rows.isDefined() else None
 
 
-def get_hadoop_configuration(spark: SparkSession) -> Any:
-    """Return Hadoop's settings of the session, with its credentials."""
-    return spark._jsparkSession.sessionState().newHadoopConf()
+def get_hadoop_configuration(spark: SparkSession, settings: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """Return Hadoop's settings of the session with its credentials; `settings` come before the session's."""
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    for name, value in settings.items():
+        conf.set(name, value)
+    return conf
 
 
 def to_text(spark: SparkSession, characters: Any) -> str:
@@ -50,7 +56,7 @@ def to_jvm_session(spark: SparkSession) -> Any:
 
 
 def read_storage_properties(spark: SparkSession, table: str, uuid: str, location: str) -> dict[str, str]:
-    """Return a table's own settings and keys for a location, as its format calls them; none if Hadoop reads it.
+    """Return a table's own settings and keys for a location, as its format calls them; none if it has none.
 
     Fails if the name stands for a table of another uuid by now.
     Over py4j, not by SQL: answers of SQL are shown to people.
@@ -59,10 +65,16 @@ def read_storage_properties(spark: SparkSession, table: str, uuid: str, location
     return dict(shim.properties(to_jvm_session(spark), table, uuid, location))
 
 
-def ask_hadoop_for_keys(spark: SparkSession, location: str) -> dict[str, str]:
-    """Return the keys that Hadoop's file system of a location has now, as Iceberg's S3FileIO calls them."""
+def ask_hadoop_for_keys(spark: SparkSession, location: str, settings: dict[str, str]) -> dict[str, str]:
+    """Return the keys that Hadoop's file system of a location has now, as Iceberg's S3FileIO calls them.
+
+    Args:
+        spark: The session.
+        location: The location.
+        settings: Hadoop's settings of a table, beside those of the session.
+    """
     shim = load_shim_class(spark, "HadoopKeys")
-    return dict(shim.find(to_jvm_session(spark), location))
+    return dict(shim.find(to_jvm_session(spark), location, settings))
 
 
 def note_new_statistics(spark: SparkSession) -> None:

@@ -9,9 +9,10 @@ import subprocess
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import metastore
 from metastore.adapters.catalog import look_up_table
@@ -20,28 +21,34 @@ from metastore.cli.app import app
 from metastore.spark_jobs.table_access import find_table_credentials
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from pyspark.sql import DataFrame
 
 NO_INSTANCE = {"AWS_METADATA_ENDPOINT": "http://127.0.0.1:9", "AWS_EC2_METADATA_DISABLED": "true"}
 """No key comes from the machine."""
 
 
-def run(settings: dict[str, str], cases: dict[str, list[str]], folder: Path) -> dict[str, Any]:
+def run(
+    settings: dict[str, str],
+    cases: dict[str, dict[str, str | None]],
+    folder: Path,
+    options: Mapping[str, dict[str, str]] = MappingProxyType({}),
+) -> dict[str, Any]:
     """Run the program, in a process without keys in its environment.
 
     Args:
         settings: Settings of Spark.
-        cases: The names of two tables to create, by the name of the case.
+        cases: By the name of the case, two tables to create; a Delta table with its path, an Iceberg table with None.
         folder: The process's folder.
+        options: The options of each Delta table and of its readers, by its path.
 
     Returns:
-        What was found of each case, and all that was written for people as `texts`.
+        What was found of each case and, as `readers`, by each reader, and all that was written for people as `texts`.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     done = subprocess.run(
-        [sys.executable, __file__, json.dumps(settings), json.dumps(cases)],
+        [sys.executable, __file__, *map(json.dumps, (settings, cases, dict(options)))],
         capture_output=True, text=True, check=False, timeout=600, cwd=folder, env={**environment, **NO_INSTANCE},
     )  # fmt: skip
     errors = [line for line in done.stderr.splitlines() if not line.startswith("\tat ")]
@@ -58,9 +65,29 @@ def start(settings: dict[str, str]) -> SparkSession:
 
 
 def create(spark: SparkSession, table: str) -> None:
-    """Create a table of four files whose ids the format's own bounds do not tell apart."""
+    """Create a table in its catalog's format."""
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {table.rpartition('.')[0]}")
     spark.sql(f"CREATE TABLE {table} (id INT, name STRING)")
+
+
+def create_with_options(spark: SparkSession, table: str, path: str, options: dict[str, str]) -> None:
+    """Create a Delta table with options in its catalog entry, as Unity Catalog writes them; SQL cannot."""
+    for name, value in options.items():
+        spark.conf.set(name, value)
+    spark.sql(f"CREATE TABLE {table} (id INT, name STRING) USING delta LOCATION '{path}'")
+    for name in options:
+        spark.conf.unset(name)
+    state = spark._jsparkSession.sessionState()
+    entry = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(table))
+    storage = entry.storage()
+    formats = storage.locationUri(), storage.inputFormat(), storage.outputFormat(), storage.compressed()
+    properties = spark._jvm.PythonUtils.toScalaMap(options)
+    state.catalog().alterTable(entry.withNewStorage(*formats, storage.serde(), properties))
+    spark.sql(f"REFRESH TABLE {table}")
+
+
+def fill(spark: SparkSession, table: str) -> None:
+    """Write four files whose ids the format's own bounds do not tell apart."""
     for number in range(4):
         ids = f"SELECT CAST(id * 4 + {number} AS INT) AS id FROM range(100)"
         spark.sql(f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ id, concat('n', id) FROM ({ids})")
@@ -74,8 +101,6 @@ def label(query: DataFrame) -> str:
 
 def analyze(spark: SparkSession, table: str, other_table: str) -> dict[str, object]:
     """Go through what people do with tables of a catalog, and return what each step found."""
-    create(spark, table)
-    create(spark, other_table)
     point = f"SELECT name FROM {table} WHERE id = 6"
     before = label(spark.sql(point))
     analyzed = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").first()
@@ -106,6 +131,25 @@ def analyze(spark: SparkSession, table: str, other_table: str) -> dict[str, obje
     }
 
 
+def work(spark: SparkSession, tables: dict[str, str | None], options: dict[str, dict[str, str]]) -> dict[str, object]:
+    """Create the tables of a case, and go through it."""
+    for table, path in tables.items():
+        if path is None:
+            create(spark, table)
+        else:
+            create_with_options(spark, table, path, options[path])
+        fill(spark, table)
+    return analyze(spark, *tables)
+
+
+def read_by_options(spark: SparkSession, path: str, options: dict[str, str]) -> dict[str, object]:
+    """Read a Delta table with keys among the options, by a reader and by Delta's own API."""
+    delta = spark._jvm.io.delta.tables.DeltaTable.forPath(spark._jsparkSession, path, options)
+    frames = [spark.read.format("delta").options(**options).load(path), DataFrame(delta.toDF(), spark)]
+    queries = [frame.where("id = 6").select("name") for frame in frames]
+    return {"labels": [label(query) for query in queries], "rows": [query.first().name for query in queries]}
+
+
 def analyze_by_itself(spark: SparkSession, table: str) -> int:
     """Write a fifth file, and return the number of files that are analyzed then."""
     spark.conf.set("spark.metastore.analyze.auto", "wait")
@@ -123,8 +167,10 @@ def count_by_command(table: str) -> int:
 
 
 if __name__ == "__main__":
-    session = start(json.loads(sys.argv[1]))
-    cases = json.loads(sys.argv[2])
-    found: dict[str, Any] = {name: analyze(session, *tables) for name, tables in cases.items()}
-    found["files by command"] = count_by_command(next(iter(cases.values()))[0])
+    settings, cases, options = map(json.loads, sys.argv[1:])
+    session = start(settings)
+    found: dict[str, Any] = {name: work(session, tables, options) for name, tables in cases.items()}
+    found["readers"] = [read_by_options(session, *reader) for reader in options.items()]
+    first_table = next(iter(next(iter(cases.values()))))
+    found["files by command"] = count_by_command(first_table)
     print(json.dumps(found))

@@ -1,4 +1,4 @@
-"""Tables whose keys only Hadoop's settings have: those of a bucket, and those of a role, which end."""
+"""Tables whose keys only Hadoop's settings have: of a bucket, of a role whose keys end, of a Delta table's options."""
 
 from __future__ import annotations
 
@@ -21,10 +21,19 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).resolve().parent
-CASES = ("bucket", "role")
+CASES = ("bucket", "role", "options")
 SECONDS = 65.0
 """S3A asks for new keys a minute before the end."""
 ROLE = "org.apache.hadoop.fs.s3a.auth.AssumedRoleCredentialProvider"
+
+
+def make_options(key: str) -> dict[str, str]:
+    """Make options with a key; Hadoop must not take the file system that it keeps for a bucket."""
+    secret = f"planted/secret+of={key}"
+    return {"fs.s3a.access.key": key, "fs.s3a.secret.key": secret, "fs.s3a.impl.disable.cache": "true"}
+
+
+OPTIONS = {"s3a://options/keys": make_options("OPTIONKEY1"), "s3a://options/other": make_options("OPTIONKEY2")}
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +43,8 @@ def guard() -> Iterator[Guard]:
         for name in CASES:
             s3.make_bucket(behind, name)
         running.keys["BUCKETKEY"] = VendedKey("bucket", math.inf)
+        for path, options in OPTIONS.items():
+            running.keys[options["fs.s3a.access.key"]] = VendedKey(path.removeprefix("s3a://"), math.inf)
         yield running
 
 
@@ -43,8 +54,11 @@ def driver(guard, tmp_path_factory, spark_conf) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("driver")
     with ExitStack() as stack:
         sts = stack.enter_context(StsServer(guard, "role", SECONDS))
-        tables = {name: [f"{name}.db.keys", f"{name}.db.other"] for name in CASES}
-        found = program.run(make_settings(spark_conf, guard, sts), tables, folder)
+        tables: dict[str, dict[str, str | None]] = {
+            name: {f"{name}.db.keys": None, f"{name}.db.other": None} for name in CASES[:2]
+        }
+        tables["options"] = {f"default.{path.rpartition('/')[2]}": path for path in OPTIONS}
+        found = program.run(make_settings(spark_conf, guard, sts), tables, folder, OPTIONS)
         return {**found, "roles": sts.given}
 
 
@@ -72,7 +86,7 @@ def make_settings(spark_conf: dict[str, str], guard: Guard, sts: StsServer) -> d
         "spark.jars": ",".join([spark_conf["spark.jars"], *jars]),
         **{f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a.items()},
     }
-    for name in CASES:
+    for name in CASES[:2]:
         settings[f"spark.sql.catalog.{name}"] = "org.apache.iceberg.spark.SparkCatalog"
         settings[f"spark.sql.catalog.{name}.type"] = "hadoop"
         settings[f"spark.sql.catalog.{name}.warehouse"] = f"s3a://{name}/warehouse"
@@ -108,8 +122,14 @@ def test_commands_use_these_keys(driver):
     assert driver["files by command"] == 4
 
 
+def test_the_options_of_a_delta_reader_are_enough(driver):
+    for found, files in zip(driver["readers"], (4, 5), strict=True):
+        assert [label.partition(" files")[0] for label in found["labels"]] == [f"{files} -> 1"] * 2
+        assert found["rows"] == ["n6", "n6"]
+
+
 def test_keys_of_a_role_end_and_are_asked_for_again(driver):
-    assert [driver[name]["ends"] for name in CASES] == [False, True]
+    assert [driver[name]["ends"] for name in CASES] == [False, True, False]
     assert driver["roles"] > 1
 
 

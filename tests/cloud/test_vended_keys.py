@@ -111,7 +111,8 @@ def driver(catalogs, tmp_path_factory, spark_conf) -> dict[str, Any]:
         settings[f"spark.sql.catalog.{name}"] = "org.apache.iceberg.spark.SparkCatalog"
         for key, value in catalog.settings.items():
             settings[f"spark.sql.catalog.{name}.{key}"] = value
-    return program.run(settings, {name: [f"{name}.db.keys", f"{name}.db.other"] for name in catalogs}, folder)
+    tables = {name: {f"{name}.db.keys": None, f"{name}.db.other": None} for name in catalogs}
+    return program.run(settings, tables, folder)
 
 
 @pytest.fixture(params=[*REST, "jdbc"])

@@ -160,7 +160,7 @@ def test_a_bare_path_is_not_always_local():
 def test_keys_of_the_settings_open_their_buckets(spark, tmp_path):
     locations = ["s3a://with-keys/t/a", "s3a://without/t/a", "hdfs://name/a", "file:/disk/a", "/disk/a"]
     files = [DataFile("a", 1, 1, "parquet", open_location=path) for path in locations]
-    facts = SimpleNamespace(identity=replace(TABLE, format="delta"), identifier="t", local=True, files=files)
+    facts = SimpleNamespace(identity=replace(TABLE, format="parquet"), identifier="t", local=True, files=files)
     settings = {
         "fs.s3a.bucket.with-keys.access.key": s3.KEY,
         "fs.s3a.bucket.with-keys.secret.key": s3.SECRET,

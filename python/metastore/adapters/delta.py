@@ -30,6 +30,11 @@ def pin_snapshot(facts: TableFacts, entry: CatalogEntry) -> TableFacts:  # noqa:
 
 
 FORMAT = TableFormat(
-    "delta", complete, pin_snapshot=pin_snapshot, may_hide_positions=True, read_properties=read_properties
+    "delta",
+    complete,
+    pin_snapshot=pin_snapshot,
+    may_hide_positions=True,
+    read_properties=read_properties,
+    keys_in="hadoop",
 )
 """Without deletion vectors and row tracking no positions are shown: SPARK-47731."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from metastore.adapters.identifiers import location_sql
 from metastore.contract import format_names, formats_with, read_contract
@@ -63,7 +63,8 @@ class TableFormat:
         count_deleted_rows: Counts by path the deleted rows of data files that the table's metadata does not count.
         publish_sketches: Writes sketches of a snapshot's columns, by their keys, for other engines, unless they exist,
             and returns the keys of all columns with such a sketch; None if the format has no such statistics.
-        has_own_storage: Whether a table may have keys of its own for its location.
+        keys_in: Where a table may have keys of its own for its location: in the properties of its FileIO, or in
+            settings of Hadoop; "session" if it has none.
     """
 
     name: str
@@ -82,7 +83,7 @@ class TableFormat:
     name_snapshot: Callable[[Sequence[DataFile]], str] | None = None
     count_deleted_rows: Callable[[SparkSession, TableFacts, Sequence[DataFile]], Mapping[str, int]] | None = None
     publish_sketches: Callable[[SparkSession, TableFacts, Mapping[str, EncodedSketch]], set[str]] | None = None
-    has_own_storage: bool = False
+    keys_in: Literal["session", "file-io", "hadoop"] = "session"
 
     @property
     def title(self) -> str:

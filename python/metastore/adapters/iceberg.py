@@ -173,5 +173,5 @@ FORMAT = TableFormat(
     refuse_expressions=_refuse_expressions,
     count_deleted_rows=_count_deleted_rows,
     publish_sketches=_publish_sketches,
-    has_own_storage=True,
+    keys_in="file-io",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +15,7 @@ from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause, raise_
 from metastore.errors import UnsupportedTable
 from metastore.store.credentials import Credentials, find_credentials
 from metastore.store.data_file_access import DataFileAccess, find_bucket
+from metastore.store.location import local_path
 from metastore.store.table_credentials import find_file_io_credentials
 from metastore.visible_text import get_logger
 
@@ -74,14 +74,17 @@ def find_table_credentials(spark: SparkSession, table: TableIdentity, identifier
     Raises:
         UnsupportedTable: Only the JVM has credentials.
     """
-    if not describe_format(table.format).has_own_storage:
+    keys_in = describe_format(table.format).keys_in
+    if keys_in == "session" or local_path(uri) is not None:
         return find_session_credentials(spark, uri)
     properties = _read_storage_properties(spark, table, identifier, uri)
+    if keys_in == "hadoop":
+        return _find_hadoop_credentials(spark, uri, properties)
     table_credentials = find_file_io_credentials(uri, properties)
     if table_credentials.has_keys:
         return _RenewedKeys(table_credentials, partial(_find_new_credentials, spark, table, identifier, uri)).current
     session_credentials = find_session_credentials(spark, uri)
-    if session_credentials.has_keys or session_credentials.asks_instance or not properties:
+    if session_credentials.names_source or not properties:
         return session_credentials
     return table_credentials
 
@@ -103,25 +106,27 @@ def find_session_credentials(spark: SparkSession, uri: str) -> Credentials:
     Raises:
         UnsupportedTable: Only Hadoop has credentials, and does not tell them.
     """
-    find = partial(find_credentials, uri, _make_hadoop_lookup(spark), partial(_ask_hadoop, spark, uri))
-    credentials = find()
-    if math.isinf(credentials.expires):
-        return credentials
-    return _RenewedKeys(credentials, find).current
+    return _find_hadoop_credentials(spark, uri, {})
 
 
-def _ask_hadoop(spark: SparkSession, uri: str) -> Credentials:
+def _find_hadoop_credentials(spark: SparkSession, uri: str, settings: dict[str, str]) -> Credentials:
+    lookup = _make_hadoop_lookup(spark, settings)
+    find = partial(find_credentials, uri, lookup, partial(_ask_hadoop, spark, uri, settings))
+    return _RenewedKeys(find(), find).current
+
+
+def _ask_hadoop(spark: SparkSession, uri: str, settings: dict[str, str]) -> Credentials:
     try:
-        keys = jvm_session.ask_hadoop_for_keys(spark, uri)
+        keys = jvm_session.ask_hadoop_for_keys(spark, uri, settings)
     except SPARK_JOB_ERRORS as error:
         reason = f"Hadoop does not tell the keys of its credential classes: {find_cause(error)}"
         raise UnsupportedTable(uri, reason, _OTHER_KEYS) from error
     return find_file_io_credentials(uri, keys)
 
 
-def _make_hadoop_lookup(spark: SparkSession) -> Callable[[str], str | None]:
-    """Return a function that looks up Hadoop's settings, also secrets in a credential provider."""
-    conf = jvm_session.get_hadoop_configuration(spark)
+def _make_hadoop_lookup(spark: SparkSession, settings: dict[str, str]) -> Callable[[str], str | None]:
+    """Return a function that looks up settings of Hadoop, the table's first, also secrets in a credential provider."""
+    conf = jvm_session.get_hadoop_configuration(spark, settings)
 
     def lookup(key: str) -> str | None:
         characters = conf.getPassword(key)

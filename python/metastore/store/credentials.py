@@ -106,6 +106,11 @@ class Credentials:
         """Whether the settings say who asks, so that the environment is not searched."""
         return not _KEYS.isdisjoint(self.options)
 
+    @property
+    def names_source(self) -> bool:
+        """Whether the settings have keys, or name their only source."""
+        return self.has_keys or self.asks_instance
+
 
 FROM_ENVIRONMENT = Credentials()
 """Access as the libraries find it in the environment."""

@@ -92,7 +92,7 @@ def require_keys(uri: str, access: Credentials) -> None:
     Raises:
         StoreNotReadable: Neither settings nor environment have keys, and the machine does not belong to the cloud.
     """
-    if access.has_keys or access.asks_instance:
+    if access.names_source:
         return
     scheme, _ = split_scheme_and_host(uri)
     cloud = _CLOUDS.get(scheme, _CLOUDS["azure"])

@@ -17,9 +17,26 @@ import org.metastore.spark.tables.Reflection.{call, has, option, value}
  */
 object HadoopKeys {
 
-  /** The keys for a location, as Iceberg's S3FileIO calls them. */
-  def find(session: SparkSession, location: String): JavaMap[String, String] =
-    keysOf(new Path(location).getFileSystem(session.sessionState.newHadoopConf())).asJava
+  /**
+   * The keys for a location, as Iceberg's S3FileIO calls them.
+   *
+   * @param settings of a table, beside those of the session
+   */
+  def find(
+      session: SparkSession,
+      location: String,
+      settings: JavaMap[String, String]): JavaMap[String, String] = {
+    val path = new Path(location)
+    val conf = session.sessionState.newHadoopConf()
+    if (settings.isEmpty) keysOf(path.getFileSystem(conf)).asJava
+    else {
+      for ((name, value) <- settings.asScala) conf.set(name, value)
+      // The file system that Hadoop keeps for a bucket may have the keys of another table.
+      val own = FileSystem.newInstance(path.toUri, conf)
+      try keysOf(own).asJava
+      finally own.close()
+    }
+  }
 
   private def keysOf(system: FileSystem): Map[String, String] = system match {
     case outer: FilterFileSystem => keysOf(outer.getRawFileSystem)

@@ -25,8 +25,12 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
   private val table = DeltaTable.fromIndex(relation.location)
 
   override val root: Path = new Path(table.location)
-  override val id: TableIdentity =
-    TableIdentity(DeltaTable.name, table.uuid, table.location, label.getOrElse(s"${DeltaTable.name}.`$root`"))
+  override val id: TableIdentity = TableIdentity(
+    DeltaTable.name,
+    table.uuid,
+    table.location,
+    label.getOrElse(s"${DeltaTable.name}.`$root`"),
+    ownFiles = table.ownFiles)
 
   // The relation's schema does not know the physical names, the snapshot's does.
   private lazy val schema = table.schema(None)

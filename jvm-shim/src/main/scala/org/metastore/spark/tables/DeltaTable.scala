@@ -5,6 +5,7 @@ import java.sql.Timestamp
 import scala.collection.mutable
 import scala.util.Try
 
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.{Dataset, SparkSession}
@@ -14,6 +15,7 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, 
 import org.apache.spark.sql.types.{StructField, StructType}
 
 import org.metastore.spark.reason.Indexed
+import org.metastore.spark.statistics.objects.{HadoopFiles, StoreFiles}
 
 /**
  * A Delta table at the version that its name stands for, by reflection on Delta's own log and snapshots: whatever Delta
@@ -85,6 +87,17 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
     call[StructType](snapshot.fold(metadata)(s => call[AnyRef](at(s), "metadata")), "schema")
 
   override def properties: Map[String, String] = call[Map[String, String]](metadata, "configuration")
+
+  /** Hadoop's settings among the options of the table or of its reader. */
+  override def storageProperties(location: String): Map[String, String] = hadoopOptions
+
+  private lazy val hadoopOptions = call[Map[String, String]](log, "options")
+
+  override def ownFiles: Option[StoreFiles] =
+    if (hadoopOptions.isEmpty) None
+    else Some(new HadoopFiles(OwnFileSystems.get(log, root, hadoopConf)))
+
+  private def hadoopConf = call[Configuration](log, "newDeltaHadoopConf")
 
   override def partitionColumns: Seq[String] =
     call[scala.collection.Seq[String]](metadata, "partitionColumns").toList

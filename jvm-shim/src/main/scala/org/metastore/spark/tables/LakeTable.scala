@@ -79,10 +79,10 @@ trait LakeTable {
   /** Iceberg's name mapping: how data files without field ids are read. */
   def nameMapping: Option[String] = None
 
-  /** How the table reads files beside its own, where that is not through Hadoop. */
+  /** How the table reads files beside its own, where that is not as the session does. */
   def ownFiles: Option[StoreFiles] = None
 
-  /** Settings of that access for what lies at a location, with the keys, as the format calls them. */
+  /** The table's own settings for what lies at a location, with the keys, as the format calls them. */
   def storageProperties(location: String): Map[String, String] = Map.empty
 
   /** Why it cannot be analyzed. */

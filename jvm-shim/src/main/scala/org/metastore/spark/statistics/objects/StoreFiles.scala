@@ -34,8 +34,10 @@ trait OpenFile extends Closeable {
 }
 
 /** The files of a store as Hadoop's file systems read them. */
-private[statistics] final class HadoopFiles(system: FileSystem) extends StoreFiles {
-  override val areLocal: Boolean = system.getUri.getScheme == "file"
+private[spark] final class HadoopFiles(connect: => FileSystem) extends StoreFiles {
+  private lazy val system = connect
+
+  override def areLocal: Boolean = system.getUri.getScheme == "file"
   override def owner: AnyRef = system
 
   override def list(folder: Path): Seq[StoreFile] = {

@@ -6,7 +6,7 @@ import org.metastore.spark.reason.SqlName
  * Which table the statistics belong to. A reader with another uuid at hand ignores them.
  *
  * @param nameMapping Iceberg's name mapping as a table property has it now: statistics do not store it
- * @param ownFiles    how the table reads files beside its own, where that is not through Hadoop
+ * @param ownFiles    how the table reads files beside its own, where that is not as the session does
  */
 final case class TableIdentity(
     format: String,
@@ -27,7 +27,7 @@ final case class TableIdentity(
     case None => s"${location.stripSuffix("/")}/_metastore"
   }
 
-  /** How that folder is read, where not through Hadoop: the keys of a table are for its own place alone. */
+  /** How that folder is read, where not as the session does: the keys of a table are for its own place alone. */
   def filesOf(store: Option[String]): Option[StoreFiles] =
     if (store.exists(_.nonEmpty)) None else ownFiles
 }
