@@ -111,7 +111,7 @@ final class HadoopObjects(uri: String, conf: Configuration) {
     }
   }
 
-  /** The same for a column of records. */
+  /** Writes a column of records. */
   def write(rows: Dataset[Row]): JavaRDD[Array[Byte]] =
     write(rows.rdd.map(_.getAs[Array[Byte]](0)).toJavaRDD())
 

@@ -13,7 +13,7 @@ private[spark] object Indexed {
     byKey.result()
   }
 
-  /** What things have, each value once. */
+  /** The values of things, each once. */
   def set[T, V](things: Iterable[T])(value: T => V): Set[V] = {
     val values = Set.newBuilder[V]
     for (thing <- things) values += value(thing)

@@ -44,7 +44,7 @@ final class MetastoreException(
 /** The error class list. */
 object MetastoreException {
 
-  /** The end of a sentence that quotes one. */
+  /** Two full stops: the end of a sentence that quotes a sentence. */
   private val TwoStops = "(?<!\\.)\\.\\.(?= |$)".r
 
   private def endOnce(text: String): String = TwoStops.replaceAllIn(text, ".")
@@ -140,7 +140,7 @@ object MetastoreException {
     Map("table" -> table),
     Some(cause))
 
-  /** Something failed that is nobody's mistake: memory of the driver, or a class that another version lacks. */
+  /** A failure that is nobody's mistake: memory of the driver, or a class that another version lacks. */
   def failed(asked: String, cause: Throwable): MetastoreException = new MetastoreException(
     "METASTORE_FAILED",
     s"$asked cannot be answered: ${cause.getClass.getName}: ${toldBy(cause)}.",
@@ -175,7 +175,7 @@ object MetastoreException {
       s"$setting = '$value': there is no such setting.$hint",
       Map("setting" -> setting, "value" -> value))
 
-  /** The Python that Spark asks for data sources does not have ours. */
+  /** Spark's Python for data sources does not have our package. */
   def sourceNotFound(driverPythons: Seq[String], cause: Throwable): MetastoreException = {
     val variable =
       if (sys.env.contains("PYSPARK_DRIVER_PYTHON")) "PYSPARK_DRIVER_PYTHON" else "PYSPARK_PYTHON"

@@ -5,7 +5,7 @@ import java.lang.reflect.{InvocationHandler, Method, Modifier, Proxy}
 /** Stands before an object of a table format: every call goes to the delegate, except those that a subclass answers. */
 private[spark] abstract class DelegateProxy(val delegate: AnyRef) extends InvocationHandler {
 
-  /** What distinguishes two stand-ins before equal delegates: plans are reused and cached by equality. */
+  /** The part of equality beside the delegate: plans are reused and cached by equality. */
   protected def fingerprint: AnyRef
 
   /** Answers a call itself, or None to forward it. */

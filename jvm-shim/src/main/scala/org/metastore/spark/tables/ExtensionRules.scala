@@ -13,7 +13,7 @@ private[spark] final class ExtensionRules(session: SparkSession) {
   /** An optimized plan: as it is in the end, and before filters were pushed into scans, which hide them. */
   def optimizeWith(plan: LogicalPlan): Seq[LogicalPlan] = run(plan, new RecordingOptimizer(areAsked = true))
 
-  /** The same by Spark's rules alone. */
+  /** The same plans by Spark's rules alone. */
   def optimizeWithout(plan: LogicalPlan): Seq[LogicalPlan] =
     run(plan, new RecordingOptimizer(areAsked = false))
 

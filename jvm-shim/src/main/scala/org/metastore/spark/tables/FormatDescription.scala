@@ -7,20 +7,20 @@ import org.metastore.spark.contract.Contract
 /** A table format as `contract/formats.json` describes it. */
 final class FormatDescription private (val name: String, entry: JsonNode) {
 
-  /** As people write it. */
+  /** The name as people write it. */
   val title: String = entry.get("title").asText
 
-  /** The releases whose members and meaning we know; empty for what comes with Spark. */
+  /** The oldest and the newest known release; empty for a format that comes with Spark. */
   val oldest: String = entry.path("oldest").asText
   val newest: String = entry.path("newest").asText
 
   /** Whether files beside the data files may change any value of their rows. */
   val hasLogFiles: Boolean = entry.path("log_files").asBoolean
 
-  /** What rewrites `{table}` of `{catalog}` in the order of `{column}`. */
+  /** The statement that rewrites `{table}` of `{catalog}` in the order of `{column}`. */
   val sortStatement: Option[String] = text("sort")
 
-  /** How the names of its classes begin; none of what comes with Spark. */
+  /** Beginnings of its class names; none for a format that comes with Spark. */
   val packages: Seq[String] = Contract.texts(entry, "packages")
 
   /** Whether a class of this name is the format's. */

@@ -86,7 +86,7 @@ final class UnsupportedRelease(override val reason: Reason)
 
 object UnsupportedRelease {
 
-  /** What to throw where something is not there that a release should have. */
+  /** The error about a missing member that a release should have. */
   def apply(release: Option[Release], member: String): UnsupportedRelease =
     new UnsupportedRelease(release.fold(Reason(
       ReasonCode.Failed,

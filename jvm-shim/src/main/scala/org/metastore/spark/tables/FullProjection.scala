@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeSet
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 
-/** What a projection shows of the table below it. */
+/** Recognizes projections that show all columns of the table below. */
 private[spark] object FullProjection {
 
   /** Whether it shows every column, each as it is or as Spark itself pads CHAR when it reads. */

@@ -5,14 +5,14 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.datasources.FileIndex
 
-/** What several files ask of Hudi's classes and folders. */
+/** Members of Hudi's classes and folders that several files need. */
 private[tables] object HudiMembers {
 
   /** The instant that a query names. */
   def asOf(index: FileIndex): Option[String] =
     Reflection.option[String](Reflection.value[AnyRef](index, "specifiedQueryInstant"))
 
-  /** What lies in a folder; nothing where there is none. */
+  /** The entries of a folder; none if there is no folder. */
   def list(folder: Path, session: SparkSession): Seq[Path] = {
     val system = folder.getFileSystem(session.sessionState.newHadoopConf())
     try system.listStatus(folder).toSeq.map(_.getPath)

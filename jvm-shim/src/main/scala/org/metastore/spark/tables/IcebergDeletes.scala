@@ -40,7 +40,7 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
     }
   }
 
-  /** Data files that share a list follow each other: of lists that they do not share only so many are worth their memory. */
+  /** Remembers a list. Data files that share a list follow each other, so that only a limited number of lists is kept. */
   private def remember(deletes: Array[AnyRef], list: DeleteList): Unit = {
     entries += deletes.length
     if (entries > MostEntries) {
@@ -58,7 +58,7 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
     DeleteFile(isEquality, DeleteFile.hash(s"${IcebergMembers.pathOf(delete)}\n${place(delete)}\n$meaning"))
   }
 
-  /** Where a deletion vector is in its file, which holds many. */
+  /** The place of a deletion vector in its file, which holds many. */
   private def place(delete: AnyRef): String =
     if (!IcebergMembers.isVector(delete)) ""
     else s"${call[AnyRef](delete, "contentOffset")}+${call[AnyRef](delete, "contentSizeInBytes")}"
@@ -160,7 +160,7 @@ private object DeleteSums {
   /** A list made of more runs is kept as a whole, for later lists that are like it. */
   private val MostParts = 64
 
-  /** Entries that are kept at most, before the last list is added: about 70 MB, and twice as much while the arrays grow. */
+  /** Most kept entries, before the last list is added: about 70 MB, and twice as much while the arrays grow. */
   private val MostKept = 1 << 20
 }
 
@@ -171,7 +171,7 @@ final private case class DeleteFile(isEquality: Boolean, hash: Array[Long])
 
 private object DeleteFile {
 
-  /** Of a hash, and of a sum of hashes. */
+  /** Number of 64-bit words of a hash, and of a sum of hashes. */
   val Words = 4
 
   def hash(text: String): Array[Long] = {
@@ -180,12 +180,12 @@ private object DeleteFile {
     Array.fill(Words)(words.get())
   }
 
-  /** The digest of so many delete files. */
+  /** The digest of a number of delete files. */
   def render(files: Int, sum: Array[Long]): String = f"$files%d-" + sum.map(word => f"$word%016x").mkString
 }
 
 private object IcebergDeletes {
 
-  /** Of the lists that are remembered, so that they take no more memory than some thousand data files. */
+  /** Most entries of remembered lists, so that these take no more memory than some thousand data files. */
   private val MostEntries = 1 << 22
 }

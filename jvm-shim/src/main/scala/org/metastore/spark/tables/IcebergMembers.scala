@@ -6,7 +6,7 @@ private[spark] object IcebergMembers {
   /** The scan of a query that reads data, as Iceberg builds it. */
   val QueryScanClass: String = "org.apache.iceberg.spark.source.SparkBatchQueryScan"
 
-  /** Where a data file or a delete file is. */
+  /** The path of a data file or a delete file. */
   def pathOf(file: AnyRef): String = Reflection.value[CharSequence](file, "location", "path").toString
 
   /** Whether a delete file is a deletion vector. Releases without the member know none. */

@@ -33,7 +33,7 @@ private[tables] final class IcebergStatisticsFile(table: AnyRef, snapshotId: jav
   private def current: Option[AnyRef] =
     list(table, "statisticsFiles").find(call[Long](_, "snapshotId") == snapshotId)
 
-  /** Of UUIDs, which Spark shows as texts, the hashes are not those of Iceberg's bytes; a column may have been dropped. */
+  /** Whether a column's sketch is published: not of a dropped column, and not of UUIDs, which Spark hashes as texts. */
   private def isPublished(key: String): Boolean =
     Option(call[AnyRef](schema, "findType", Integer.valueOf(key))).exists(call[AnyRef](
       _,

@@ -144,13 +144,13 @@ private object DeletedRowEstimates {
   /** A delete file. */
   private final class Delete(file: AnyRef) {
 
-    /** A list that has it, and its place there. */
+    /** A list with this file, and the file's place there. */
     var list: ReadList = _
     var place = 0
 
     var dataFiles = 0L
 
-    /** What is deleted of each data file; NaN: unknown. */
+    /** The rows that it deletes of each data file; NaN: unknown. */
     lazy val share: Double =
       if (TaskDeletes.isEquality(file)) Double.NaN
       else TaskDeletes.rows(file).toDouble / dataFiles

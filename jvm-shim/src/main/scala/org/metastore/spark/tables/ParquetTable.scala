@@ -74,7 +74,7 @@ object ParquetTable extends TableFormat {
     case _ => None
   }
 
-  /** Clocks of file systems may be this coarse: two files within it can have one modification time. */
+  /** The coarsest clock of a file system: two files written within this time may have one modification time. */
   private val SettledMillis = 2000L
 
   private val formats = Set("org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat")

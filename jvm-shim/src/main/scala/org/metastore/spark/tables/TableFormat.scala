@@ -13,10 +13,10 @@ trait TableFormat {
   /** As in `contract/formats.json`. */
   def name: String
 
-  /** What the contract says of it. */
+  /** The format's entry in the contract. */
   final lazy val description: FormatDescription = FormatDescription.byName(name)
 
-  /** As people write it. */
+  /** The name as people write it. */
   final def title: String = description.title
 
   /** Whether Spark's table is one of this format. */
@@ -47,17 +47,17 @@ trait TableFormat {
   def hasPaths: Boolean = true
   def needsReader: Boolean = false
 
-  /** Whether this was thrown because there is no such table, or because what a table is made of cannot be read. */
+  /** Whether an exception means that there is no such table, or that the table's files cannot be read. */
   def isNotFound(e: Exception): Boolean = false
   def isUnreadable(e: Exception): Boolean = false
 
-  /** The name of the reader of a table of this format that we cannot open. */
+  /** The reader of a table of this format that we cannot open. */
   def otherReader(table: Table): Option[String] = None
 
   /** Columns that Spark has no type for, each with its type: it reads no column of such a table. */
   def unreadableColumns(table: Table): Seq[String] = Nil
 
-  /** How the names of its own rules begin: these are nobody's policies. */
+  /** Beginnings of the class names of its own rules, which are nobody's policies. */
   def rules: Seq[String] = Nil
 
   /** Names of plan nodes that rewrite rows; whether a node is one of its commands, which read their target themselves. */
@@ -67,7 +67,7 @@ trait TableFormat {
   /** Whether a command of its own writes data files. */
   def isWrite(command: LogicalPlan): Boolean = false
 
-  /** How the sink calls itself through which streams write, where that shows planners no command. */
+  /** The name of its sink for streams, where planners see no command of it. */
   def sink: Option[String] = None
 
   /** The properties of a table that a writer with such options names by its path, where that tells of them. */
@@ -80,7 +80,7 @@ trait TableFormat {
   /** Whether a catalog holds tables for the time of one of its own jobs. */
   def isTemporary(catalog: CatalogPlugin): Boolean = false
 
-  /** Settings without which cost-based optimization does harm. */
+  /** Settings that cost-based optimization needs. */
   def optimizerDefaults: Map[String, String] = Map.empty
 
   /** The setting that lets it answer a query from metadata, without a scan. */

@@ -21,7 +21,7 @@ object TableFormats {
   /** Every table format. */
   val all: Seq[TableFormat] = Seq(IcebergTable, DeltaTable, HudiTable, ParquetTable)
 
-  /** Whether a text says where a table is, rather than its name; as in Python. */
+  /** Whether a text is the location of a table rather than its name; as in Python. */
   def isLocation(text: String): Boolean = !text.contains('`') && (text.contains('/') || text.startsWith("."))
 
   private val V1Class = "org.apache.spark.sql.connector.catalog.V1Table"
@@ -41,7 +41,7 @@ object TableFormats {
 
   private def first[T](ask: TableFormat => Option[T]): Option[T] = Indexed.firstAnswer(all)(ask)
 
-  /** Which table it is that a catalog loads, without listing its files. */
+  /** The identity of a table that a catalog loads, without listing its files. */
   def identity(session: SparkSession, table: Table): Option[TableIdentity] = open(table) match {
     case Some(opened) => Some(opened.identity)
     case None => identityByLocation(session, table)
@@ -88,7 +88,7 @@ object TableFormats {
   def readByKey(relation: HadoopFsRelation, path: Seq[String], key: String): Boolean =
     all.forall(_.readsByKey(relation, path, key))
 
-  /** What can be analyzed, as a part of a sentence. */
+  /** A noun phrase for the tables that can be analyzed. */
   def kinds: String = {
     val (plugins, own) = all.partition(_.description.packages.nonEmpty)
     s"${withArticle(listed(plugins.map(_.title), "or"))} table with data, or a directory of ${listed(own.map(_.title), "or")}"
@@ -109,7 +109,7 @@ object TableFormats {
 
   private def ofFiles(format: String): String = s"${format.toUpperCase(Locale.ROOT)} files"
 
-  /** How a path is asked about, as a part of a sentence. */
+  /** The ways to name a table by its path, as a part of a sentence. */
   def pathForms(path: String): String = {
     val (byPath, byName) = all.partition(_.hasPaths)
     val named =

@@ -146,7 +146,7 @@ object TableLookup {
   }
 
   /**
-   * Says which columns keep Spark from reading a table of a catalog, where there are some.
+   * Raises an error that names the columns because of which Spark cannot read a table of a catalog.
    *
    * @throws MetastoreException METASTORE_UNSUPPORTED_TABLE
    */
@@ -184,7 +184,7 @@ object TableLookup {
     else s" A path is asked about as ${TableFormats.pathForms(name)};" +
       s" without Spark: metastore.open('$name') in Python, metastore summary $name in a shell."
 
-  /** What Spark calls a path without a table, and a name that starts with an unknown catalog. */
+  /** Spark's errors for a path without a table, and for a name that starts with an unknown catalog. */
   private val NotFound = Seq("PATH_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
 
   /** The tables where one of that name was looked for. */
@@ -209,7 +209,7 @@ object TableLookup {
     case other => other
   }
 
-  /** Plug-ins mark what they have seen; their mark alone changes nothing, and what it becomes is seen later. */
+  /** Whether a node only marks its child, as plug-ins do: the mark changes no rows, and its later replacement is checked again. */
   private def isMarker(node: UnaryNode): Boolean =
     !node.getClass.getName.startsWith(
       "org.apache.spark.") && node.expressions.isEmpty && node.output == node.child.output

@@ -29,7 +29,7 @@ private[spark] final class Budget(leftMillis: Long, limitMillis: Long, val store
     finally left.addAndGet(started - System.nanoTime())
   }
 
-  /** Waits with half of what is left, where something else will do. */
+  /** Waits with half of the time that is left, for a read that has a substitute. */
   def half[T](await: Budget => T): T = {
     val started = System.nanoTime()
     try await(new Budget(TimeUnit.NANOSECONDS.toMillis(left.get) / 2, limitMillis, store))
@@ -43,7 +43,7 @@ private[spark] final class Budget(leftMillis: Long, limitMillis: Long, val store
         store,
         s"its statistics take more than ${Budget.MostHeld >> 20} MB of the driver's memory")
 
-  /** For what only estimates need: what it lacks costs no pruning, neither of this query nor of others. */
+  /** The budget of reads for estimates alone: their failures cost no pruning, neither of this query nor of others. */
   def ofEstimates: Budget =
     new Budget(TimeUnit.NANOSECONDS.toMillis(left.get), limitMillis, s"estimates of $store")
 
@@ -65,7 +65,7 @@ private[spark] object PlanningPool {
   private val KeepAliveSeconds = 60L
   private val counter = new AtomicInteger()
 
-  /** How long a read may go on after its query gave it up; then its thread is interrupted. */
+  /** Time that a read may go on after its query gave it up; then its thread is interrupted. */
   private[statistics] val PatienceSeconds = 60L
 
   private val daemons: ThreadFactory = body => {
@@ -187,7 +187,7 @@ private[spark] object PlanningPool {
       }
     }
 
-    /** Nobody waits for it any more. */
+    /** Gives the read up: nobody waits for it any more. */
     def giveUp(): Unit = state.get match {
       case Waiting => if (!state.compareAndSet(Waiting, Ended)) giveUp()
       case running: Running =>

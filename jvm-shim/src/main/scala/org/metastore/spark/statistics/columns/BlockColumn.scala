@@ -123,7 +123,7 @@ private[statistics] final class BlockColumnLoader(
       hiBytes,
       flags)
 
-  /** Of many files together no bound is known to be a value of theirs. */
+  /** Whether bounds are values; of several files together no bound is known to be one. */
   private def exact(field: String): Array[Long] =
     if (group.has(field)) group.longs(field, 0)
     else new Array[Long](rows.length)

@@ -32,7 +32,7 @@ private[statistics] final class BlockFiles(
     sizes(file) == files.sizes(i) && (files.modified == null || modified(file) == files.modified(i))
 }
 
-/** Where each of some paths stands among them; of equal ones the last. */
+/** Finds the place of a path among paths; of equal ones the last. */
 private final class PathIndex(paths: Array[String]) {
   private val mask = Integer.highestOneBit(math.max(paths.length, 1)) * 4 - 1
   private val slots = new Array[Int](mask + 1) // position + 1; 0 is free

@@ -20,7 +20,7 @@ sealed trait Bounds extends CacheWeight {
   def los: Values
   def his: Values
 
-  /** Those of some of the files, in their order. */
+  /** The bounds of some of the files, in their order. */
   def at(files: Array[Int]): Bounds
 
   /** The lower bounds, or the upper ones. */
@@ -102,7 +102,7 @@ final class BytesBounds private (
   override val los: Values = Values.Bytes(lo)
   override val his: Values = Values.Bytes(hi)
 
-  /** Integers that most comparisons need alone. */
+  /** Integers that suffice for most comparisons. */
   def heads: BoundHeads = {
     // threads that make them at once make equal ones
     if (madeHeads.isEmpty) madeHeads = Some(BoundHeads.fromBounds(lo, hi))
@@ -115,7 +115,7 @@ final class BytesBounds private (
     Gather(flags, files),
     madeHeads.map(_.at(files)))
 
-  /** By the lengths of some of them. */
+  /** The weight, estimated by the lengths of some bounds. */
   override def weight: Long = {
     val some = Array.range(0, lo.length, math.max(1, lo.length / BytesBounds.Measured))
     def mean(values: Array[Array[Byte]]): Long =

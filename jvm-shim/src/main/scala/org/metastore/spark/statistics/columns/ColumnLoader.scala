@@ -8,7 +8,7 @@ import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 import org.metastore.spark.statistics.objects.{Block, ObjectRef}
 
-/** Where a column stands in one block. */
+/** The place of a column in one block. */
 private[statistics] final case class ColumnSource(
     block: Block,
     ordinal: Int,

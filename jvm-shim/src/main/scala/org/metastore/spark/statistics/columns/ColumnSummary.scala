@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 import org.metastore.spark.statistics.objects.Gather
 
 /**
- * What is known of one column in one data file: physical rows, deleted ones included.
+ * The statistics of one column in one data file; physical rows, deleted ones included.
  *
  * @param lo no non-null value is below it; Catalyst's internal value of the type; `None`: unknown
  * @param hi no non-null value is above it, in Spark's order: NaN where doubles hold one
@@ -69,7 +69,7 @@ final class ColumnSummary(
 
   override def weight: Long = length * 25L + bounds.weight
 
-  /** What is known of some of the files: aligned with `files`. */
+  /** The summary of some of the files, aligned with `files`. */
   def at(files: Array[Int]): ColumnSummary = {
     val set = new BitSet
     if (!contradictory.isEmpty) files.indices.foreach(i => set.set(i, contradictory.get(files(i))))

@@ -133,7 +133,7 @@ final class FileList(val paths: Array[String], val sizes: Array[Long], val modif
 
   def length: Int = paths.length
 
-  /** Some of the files, in their order. */
+  /** The list of some of the files, in their order. */
   def at(places: Array[Int]): FileList =
     new FileList(
       places.map(paths(_)),

@@ -8,7 +8,7 @@ import org.metastore.spark.statistics.objects.Values
 /** How many distinct values a column has in `files` files of a table. */
 final case class TableDistinct(distinct: Double, files: Int)
 
-/** Groups of files, each as if it were one file: what holds of no row of it holds of no row of its files. */
+/** Groups of files, each as if it were one file: a condition that no row of the group meets excludes all its files. */
 trait FileGroupStatistics {
 
   def length: Int
@@ -59,7 +59,7 @@ trait FileSetStatistics {
   def sums(key: String, dataType: DataType): Either[Reason, ColumnSums]
 
   /**
-   * What lists of values and bloom filters tell of a column. Never throws.
+   * Lists of values and bloom filters of a column. Never throws.
    *
    * @param among   the files that are going to be asked about: the others answer false
    * @param filters whether bloom filters are of use too
@@ -87,21 +87,21 @@ trait FileSetStatistics {
   def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long]
 
   /**
-   * Files of which something is known together, to exclude them together. Never throws.
+   * Groups of files with common statistics, to exclude them together. Never throws.
    *
    * @param columns keys and types of columns that are going to be asked for: they are read at once
    * @return one entry a large block of statistics; none where there are none
    */
   def groups(columns: Seq[(String, DataType)]): Seq[FileGroupStatistics]
 
-  /** The same for some of the files: of their columns no more is read than they need. */
+  /** The statistics of some of the files: only the parts of columns that these need are read. */
   def among(files: Array[Int]): FileSetStatistics
 }
 
 /** Different values, in no order, and how many rows have each. */
 final case class CountedValues(values: Values, counts: Array[Long])
 
-/** What is known of the single values of one column, by file of a scan. Files of which nothing is known answer false. */
+/** Single values of one column, by file of a scan. Unknown files answer false. */
 trait ColumnValues {
 
   /** For each file, whether it is certain that no row has one of the values. */
@@ -113,7 +113,7 @@ trait ColumnValues {
   /** All values of a file but NULL, where they are listed. */
   def listed(file: Int): Option[Values]
 
-  /** What tells so of a file. */
+  /** The source of these answers for a file. */
   def evidence(file: Int): Option[ValueEvidence]
 }
 
@@ -128,7 +128,7 @@ object ColumnValues {
   }
 }
 
-/** How the values of a column in a file are known. */
+/** The source of the known values of a column in a file. */
 sealed trait ValueEvidence {
 
   /** As the end of a sentence for people. */
@@ -137,17 +137,17 @@ sealed trait ValueEvidence {
 
 object ValueEvidence {
 
-  /** All of them are listed. */
+  /** A list of all values. */
   final case class InList(count: Int) extends ValueEvidence {
     override def text: String = s", all $count values listed"
   }
 
-  /** Lists of the table tell in which files each value is. */
+  /** Lists of the table with the files of each value. */
   object InIndex extends ValueEvidence {
     override def text: String = ", where each value is listed"
   }
 
-  /** A bloom filter tells of most others that they are not among them. */
+  /** A bloom filter, which excludes most other values. */
   object InFilter extends ValueEvidence {
     override def text: String = ", bloom filter"
   }

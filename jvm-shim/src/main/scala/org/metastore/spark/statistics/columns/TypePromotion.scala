@@ -3,7 +3,7 @@ package org.metastore.spark.statistics.columns
 import org.apache.spark.sql.types._
 import org.metastore.spark.statistics.objects.{ColumnEntry, Encoding}
 
-/** What statistics written under one type can say about a column that the query sees as another. */
+/** The use of statistics written under one type for a column that a query reads as another. */
 sealed trait TypePromotion
 
 object TypePromotion {
@@ -19,7 +19,7 @@ object TypePromotion {
 
   private val DecimalType18 = 18
 
-  /** What a column of the statistics can say under a type. */
+  /** The use of a column's statistics under a type. */
   def fromEntry(entry: ColumnEntry, dataType: DataType): TypePromotion = {
     val written = entry.dataType
     if (entry.collation.exists(_ != "UTF8_BINARY") && dataType == StringType) Nothing

@@ -235,7 +235,7 @@ private[statistics] final class PackedIntegers(bytes: Array[Byte], private var a
   import PackedIntegers._
   private val words = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN)
 
-  /** Where the next byte stands that was not read. */
+  /** The place of the next unread byte. */
   def position: Int = at
 
   /** Reads all of the integers, of which there must be `count`, into `out` from `first` on. */

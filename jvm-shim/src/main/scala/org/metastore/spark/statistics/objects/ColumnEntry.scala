@@ -1,6 +1,6 @@
 package org.metastore.spark.statistics.objects
 
-/** How values of a column are stored: which of the three typed columns holds its bounds. */
+/** The encoding of a column's values: which of the three typed columns holds its bounds. */
 sealed abstract class Encoding(val name: String)
 
 object Encoding {

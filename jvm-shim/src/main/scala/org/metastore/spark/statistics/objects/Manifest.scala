@@ -37,7 +37,7 @@ final case class Manifest(
   // a mapping seldom changes: the last one is kept
   @volatile private var resolved: Option[(Option[String], Manifest)] = None
 
-  /** The manifest as a table reads it: of columns that its name mapping gives another meaning nothing is known. */
+  /** The manifest under a table's name mapping: columns to which it gives another meaning are unknown. */
   def under(nameMapping: Option[String]): Manifest = {
     val isExpressed = nameMapping.isDefined && expressions.nonEmpty
     if (!isMapped && !isExpressed) this

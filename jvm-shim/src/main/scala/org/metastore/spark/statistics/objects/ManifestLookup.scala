@@ -52,7 +52,7 @@ private[statistics] final class ManifestLookup(store: Path, openFiles: => StoreF
 
   private def latest: Option[LatestLookup] = LatestLookups.find(root, files.owner)
 
-  /** By a thread that may hang, and with the rights of this one. */
+  /** Begins to read in a thread that may hang, with the rights of this one. */
   private def beginReading(limitMillis: Long): Budget => Either[Reason, Option[Manifest]] = {
     val user = UserGroupInformation.getCurrentUser
     val reading: PrivilegedExceptionAction[Option[Manifest]] = () => read()

@@ -96,7 +96,7 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
     damaged(ref, what)
   }
 
-  /** What goes wrong below is damage of that object, except that the storage cannot be read. */
+  /** Runs a read: failures are damage of that object, unless the storage cannot be read. */
   def asDamage[T](ref: ObjectRef)(body: => T): T =
     try body
     catch {

@@ -14,7 +14,7 @@ final case class ObjectRef(
     footerLength: Int,
     footerSha256: String) {
 
-  /** What comes before the uuid: `files`, `summary`, `table-summary`, ... */
+  /** The part of the name before the uuid: `files`, `summary`, `table-summary`, ... */
   def kind: String = ObjectRef.kindOf(name)
 }
 
@@ -27,7 +27,7 @@ object ObjectRef {
       "[a-z]+(?:-[a-z]+)*-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\\.parquet")
   private val TailLength = "-00000000-0000-0000-0000-000000000000.parquet".length
 
-  /** In the reference to an object of which nobody says how many rows it has. */
+  /** The number of rows in a reference that does not have it. */
   val AnyRows: Long = -1
 
   /** The kind that a name says. */

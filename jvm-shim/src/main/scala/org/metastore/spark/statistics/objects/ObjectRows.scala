@@ -206,7 +206,7 @@ private[statistics] object ObjectRows {
   }
 }
 
-/** What tells a data file from all others of its table: docs/format.md, "Identity". */
+/** The identity of a data file within its table: docs/format.md, "Identity". */
 final case class FileKey(path: String, size: Long, modified: Option[Long])
 
 /** A row of `files`: a data file of a block. Column names as in docs/format.md. */
@@ -297,7 +297,7 @@ final class SummaryRow(stored: String => Option[Any]) {
   /** A field as it is stored: contract/statistics.json has those that statistics compute. */
   def get[T](field: String): Option[T] = stored(field).map(_.asInstanceOf[T])
 
-  /** The same with these percentiles, of which there are some. */
+  /** The row with these percentiles, at least one. */
   def withPercentiles(values: IndexedSeq[Any]): SummaryRow = {
     val field = s"percentiles_${SummaryRow.encodingOf(values.head)}"
     new SummaryRow(name => if (name == field) Some(values) else stored(name))
@@ -309,17 +309,17 @@ final class SummaryRow(stored: String => Option[Any]) {
 
 object SummaryRow {
 
-  /** How fields for values of this kind end. */
+  /** The suffix of fields for values of this kind. */
   def encodingOf(value: Any): String = value match {
     case _: Long => "long"
     case _: Double => "double"
     case _ => "binary"
   }
 
-  /** A column of which nothing is known, in no data file. */
+  /** The row of an unknown column in no data file. */
   val Unknown: SummaryRow = new SummaryRow(Map[String, Any]("column" -> -1, "files" -> 0).get)
 
-  /** What is known of a column in a table without rows. */
+  /** The row of a column in a table without rows. */
   def ofNoRows(column: Int): SummaryRow = new SummaryRow(Map[String, Any](
     "column" -> column,
     "rows" -> 0L,

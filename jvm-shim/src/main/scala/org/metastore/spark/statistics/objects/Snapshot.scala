@@ -30,6 +30,6 @@ final case class Snapshot(
   /** The objects that list values of a column. */
   def frequenciesOf(column: Int): Seq[SummaryRef] = frequencies.filter(_.columns.contains(column))
 
-  /** The SQL of the expressions that it tells of, by their keys. */
+  /** The SQL of the expressions that have statistics, by their keys. */
   lazy val expressions: Map[String, String] = ColumnEntry.expressionsAmong(columns.iterator)
 }

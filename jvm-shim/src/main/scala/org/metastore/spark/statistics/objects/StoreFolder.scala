@@ -15,13 +15,13 @@ private[statistics] final class StoreFolder(storeFiles: StoreFiles, store: Path,
 
   private val folder = new Path(store, name)
 
-  /** Where it is. */
+  /** The location of the folder. */
   def uri: String = folder.toString
 
   /** Whether it is on this machine's disk, where a request costs little. */
   def isLocal: Boolean = storeFiles.areLocal
 
-  /** What lists as files, none where there is no folder; whether one is plain is asked when it is opened. */
+  /** The listed files, none if there is no folder; opening one checks that it is a plain file. */
   def files(): Seq[StoreFile] = {
     MemoryOnly.requireStore()
     requireFolders()
@@ -50,7 +50,7 @@ private[statistics] final class StoreFolder(storeFiles: StoreFiles, store: Path,
 
 private object StoreFolder {
 
-  /** What lies at a local path; `None` where there is nothing, or where Java does not get at it, as opening will tell. */
+  /** Attributes of a local path; `None` if there is nothing, or if Java cannot read them: opening then fails. */
   private def attributes(path: Path): Option[BasicFileAttributes] =
     try Some(Files.readAttributes(
         Paths.get(path.toUri.getPath),

@@ -80,7 +80,7 @@ sealed trait Values {
   /** The place of one of these among some that are sorted, and of the same kind, as `Arrays.binarySearch` tells it. */
   def search(sorted: Values, i: Int): Int
 
-  /** Those at some places. */
+  /** The values at some places. */
   def at(places: Array[Int]): Values
 
   /** Whether one of these is among some that are sorted. */
@@ -160,7 +160,7 @@ private[statistics] final class ValueHash(dataType: DataType) {
     case Values.Bytes(array) => array.map(ofBytes)
   }
 
-  /** Of bytes in the order of bounds. */
+  /** The hash of bytes in the order of bounds. */
   def ofBytes(value: Array[Byte]): Long =
     hasher.hash(Binary.fromConstantByteArray(if (isDecimal) DecimalBytes.ordered(value) else value))
 

@@ -8,10 +8,10 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.statistics.objects.UnsignedOrder
 
-/** Where values lie on a line: numbers as they are, texts by the bytes behind what all of a column begin with. */
+/** Places of values on a line: numbers as they are, texts by the bytes behind the common prefix of the column. */
 final class Axis(dataType: DataType, common: Array[Byte]) {
 
-  /** How far neighbours are apart; 0 where there is always one between two. */
+  /** The distance of neighbours; 0 if there is always a value between two values. */
   val unit: Double = dataType match {
     case ByteType | ShortType | IntegerType | LongType | DateType | BooleanType => 1
     case d: DecimalType => math.pow(10, -d.scale)

@@ -23,7 +23,7 @@ final case class Bucket(lo: Any, hi: Any, from: Double, until: Double, rows: Dou
 
 object Bucket {
 
-  /** By their places on the axis. */
+  /** The order by places on the axis. */
   val order: Ordering[Bucket] = (a, b) => {
     val begin = java.lang.Double.compare(a.from, b.from)
     if (begin != 0) begin else java.lang.Double.compare(a.until, b.until)

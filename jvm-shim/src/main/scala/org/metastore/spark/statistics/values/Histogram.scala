@@ -31,7 +31,7 @@ final case class Histogram(
   /** Whether a bin is known to hold as many values as it says. */
   def isExact(bin: Int): Boolean = Seq(bin, bin + 1).forall(errors.lift(_).contains(0L))
 
-  /** The same with fewer bins, each made of neighbours. */
+  /** The histogram with fewer bins, each made of neighbours. */
   def coarsen(bins: Int): Histogram =
     if (bins >= counts.length) this
     else {

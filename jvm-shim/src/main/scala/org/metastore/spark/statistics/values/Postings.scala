@@ -27,7 +27,7 @@ private[statistics] final case class PostingCounts(files: Array[Int], counts: Ar
 
 private[statistics] object PostingCounts {
 
-  /** All of them together, by data file. */
+  /** The sum of several counts, by data file. */
   def sum(found: Seq[PostingCounts], number: Int): Array[Long] = {
     val sums = new Array[Long](number)
     for {

@@ -25,7 +25,7 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
       key("listed", summary, s":$column"),
       _.length * 8L)(readCounts(summary, column, filesOf(block)))
 
-  /** Where the details of a kind are. */
+  /** The objects with the details of a kind. */
   def details(block: Block, kind: String): CacheEntry[DetailObjects] =
     CacheEntry[DetailObjects](key(kind, block.files), _.weight)(DetailObjects.read(objects, block, kind))
 
@@ -223,7 +223,7 @@ private sealed abstract class ListBuilder(counted: Boolean) {
   /** The values as they were added. */
   protected def values(): Values
 
-  /** What is looked up in them. */
+  /** The values for look-ups. */
   protected def lookedUp(): FileValues
 }
 
@@ -295,10 +295,10 @@ private[statistics] sealed trait FileValues {
 
   def within(points: Values): Boolean
 
-  /** All of them, where they are at hand. */
+  /** All values, if they are in memory. */
   def listed: Option[Values] = None
 
-  /** The same with how many rows have each. */
+  /** All values with the number of rows of each, if they are in memory. */
   def counted: Option[CountedValues] = None
 
   def known: ValueEvidence
@@ -309,7 +309,7 @@ private[statistics] sealed trait FileValues {
 
 private[statistics] object FileValues {
 
-  /** All of them, sorted; few enough byte strings that all of them may be asked for at once. */
+  /** All values, sorted; of byte strings only few, so that a look-up may compare with all of them. */
   final class Sorted(values: Values) extends FileValues {
     override def lack(points: Values, hashes: => Array[Long]): Boolean = points.areOutOf(values)
     override def within(points: Values): Boolean = values.length <= points.length && values.areIn(points)
@@ -318,7 +318,7 @@ private[statistics] object FileValues {
     override def weight: Long = values.weight
   }
 
-  /** All of them with how often they occur: they are not looked up. */
+  /** All values with the number of rows of each: not for look-ups. */
   final class Counted(all: CountedValues) extends FileValues {
     override def lack(points: Values, hashes: => Array[Long]): Boolean = false
     override def within(points: Values): Boolean = false
@@ -327,7 +327,7 @@ private[statistics] object FileValues {
     override def weight: Long = all.values.weight + 8L * all.counts.length
   }
 
-  /** Byte strings by their hashes: what has another hash is not among them. */
+  /** Hashes of byte strings: a value with another hash is not among them. */
   final class HashList(sorted: Array[Long]) extends FileValues {
     override def lack(points: Values, hashes: => Array[Long]): Boolean =
       !hashes.exists(Arrays.binarySearch(sorted, _) >= 0)

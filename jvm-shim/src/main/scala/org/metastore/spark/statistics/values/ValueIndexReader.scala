@@ -20,7 +20,7 @@ private[statistics] final case class PostingRowGroup(ref: ObjectRef, group: Int,
 private[statistics] final class ValueIndexReader(objects: ObjectReader) {
   import ValueIndexReader._
 
-  /** By data file of a snapshot: of how many of its rows the lists of a column tell, -1 where nothing is said of it. */
+  /** By data file of a snapshot: the number of its rows that the lists of a column cover, -1: unknown. */
   def coveredRows(ref: ObjectRef, column: Int, files: Int): Array[Long] = {
     val out = Fill.longs(files, -1)
     for (group <- objects.footer(ref).groupsOf(Set(column)))
@@ -111,7 +111,7 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
       MapValue,
       ListElement).map(footer.leafAt)
 
-  /** Where the rows of a column are: they stand together. */
+  /** The place of the rows of a column, which stand together. */
   private def span(columns: Array[Long], column: Int): (Int, Int) = {
     val from = columns.indexOf(column.toLong)
     if (from < 0) (0, 0)

@@ -8,7 +8,7 @@ import scala.util.Try
 import org.metastore.spark.statistics.objects.{ColumnChunk, ParquetFooter}
 
 /**
- * Where the pages of a summary lie that planning reads, with one digest for those of the same rows (docs/format.md, "Objects").
+ * The places of a summary's pages that planning reads, with a digest of the pages of the same rows (docs/format.md, "Objects").
  */
 private[statistics] final class PageTable private (
     footer: ParquetFooter,

@@ -20,7 +20,7 @@ import org.metastore.spark.statistics.columns.{
 }
 import org.metastore.spark.statistics.objects.ParquetFooter
 
-/** Tells the data files of a zone from all others without reading their paths: docs/format.md, "files". */
+/** Identifies the data files of zones without reading their paths: docs/format.md, "files". */
 private[statistics] final class ZoneIdentities private (entries: ByteBuffer) {
   import ZoneIdentities._
 
@@ -28,7 +28,7 @@ private[statistics] final class ZoneIdentities private (entries: ByteBuffer) {
 
   def weight: Long = entries.limit()
 
-  /** Where in a scan's list each zone of a block may stand, by its first and last path; -1: nowhere. */
+  /** The place in a scan's list where each zone of a block may begin, by its first and last path; -1: nowhere. */
   def places(files: FileList, blockFiles: Int): Array[Int] = {
     val found = new Array[Int](zones)
     Arrays.fill(found, -1)
@@ -50,7 +50,7 @@ private[statistics] final class ZoneIdentities private (entries: ByteBuffer) {
     found
   }
 
-  /** Those of some zones whose files are the list's from their places on. */
+  /** The zones, among some, whose files are the list's from their places on. */
   def confirm(some: Seq[Int], places: Array[Int], files: FileList, blockFiles: Int): Seq[Int] = {
     val identity = new Identity(files)
     some.filter { zone =>
@@ -76,7 +76,7 @@ private[statistics] object ZoneIdentities {
   private val EntryBytes = 24
   private val Alone = 8 // one file of so many
 
-  /** What a footer says; `None` where it says nothing that can be used. */
+  /** The identities in a footer; `None` if it has none that can be used. */
   def fromFooter(footer: ParquetFooter): Option[ZoneIdentities] = Try {
     footer.text(Key).map { text =>
       val bytes = Base64.getDecoder.decode(text)
@@ -124,7 +124,7 @@ private[statistics] object ZoneIdentities {
   private val Facts = 3 // length of the path, size, modification time
 }
 
-/** Consecutive data files of a block, of which something is known together. */
+/** Consecutive data files of a block with common statistics. */
 private[statistics] object Zone {
   val Files: Int = Contract.limit("zone_files").toInt
 
@@ -159,7 +159,7 @@ private[statistics] final class ZoneJoin(identities: ZoneIdentities, files: File
       identities.confirm(zones, places, files, blockFiles)
   }
 
-  /** Whether these zones tell of all files whether they are in the block. */
+  /** Whether these zones decide for every file if it is in the block. */
   def isComplete(zones: Seq[Int]): Boolean =
     zones.size == places.length || zones.map(Zone.length(_, blockFiles)).sum == files.length
 

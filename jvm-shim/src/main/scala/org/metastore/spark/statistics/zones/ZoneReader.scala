@@ -4,7 +4,7 @@ import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.columns.{BlockColumn, BlockColumnLoader, BlockReader}
 import org.metastore.spark.statistics.objects.{Block, ObjectReader, ObjectRef, RowGroup}
 
-/** Reads what large blocks have beside whole columns: zones, single pages, and what tells their files from others. */
+/** Reads the parts of large blocks beside whole columns: zones, single pages, and identities of zones. */
 private[statistics] final class ZoneReader(objects: ObjectReader) {
   import ZoneReader._
 
@@ -14,7 +14,7 @@ private[statistics] final class ZoneReader(objects: ObjectReader) {
       BlockReader.keepAll(ref, new BlockColumnLoader(block, rows, Zone.count(filesOf(block)), "zone"))
     }
 
-  /** Where single pages of a column lie: the row group and its pages, if that is all of the column, file by file. */
+  /** The pages of a column: its row group and the table of pages, if that is all of the column, file by file. */
   def pages(block: Block, ref: ObjectRef, column: Int): Option[(Int, PageTable)] = {
     val footer = objects.footer(ref)
     footer.groupsOf(Set(column)) match {
@@ -44,7 +44,7 @@ private[statistics] final class ZoneReader(objects: ObjectReader) {
       }
     }
 
-  /** What tells the files of each zone from others, where the list of a block's files says so. */
+  /** The identities of a block's zones, if the list of its files has them. */
   def identities(block: Block): Option[ZoneIdentities] =
     StatisticsCache.getOrLoad[Option[ZoneIdentities]](
       s"identities:${block.files.name}:${block.files.footerSha256}",
