@@ -65,6 +65,12 @@ def read_storage_properties(spark: SparkSession, table: str, uuid: str, location
     return dict(shim.properties(to_jvm_session(spark), table, uuid, location))
 
 
+def list_storage_prefixes(spark: SparkSession, table: str, uuid: str) -> list[str]:
+    """Return the beginnings of locations for which a table has keys apart."""
+    shim = load_shim_class(spark, "TableStorage")
+    return list(shim.prefixes(to_jvm_session(spark), table, uuid))
+
+
 def ask_hadoop_for_keys(spark: SparkSession, location: str, settings: dict[str, str]) -> dict[str, str]:
     """Return the keys that Hadoop's file system of a location has now, as Iceberg's S3FileIO calls them.
 

@@ -44,10 +44,18 @@ class VendedKey:
     Attributes:
         prefix: The part of the bucket, with its folder, that the key opens.
         expires: When it ends, in seconds since 1970.
+        without: A part of that for which there is another key.
     """
 
     prefix: str
     expires: float
+    without: str | None = None
+
+    def opens(self, place: str) -> bool:
+        """Whether the key opens an object, or all objects of a prefix."""
+        if self.without is not None and place.startswith(f"{self.without}/"):
+            return False
+        return f"{place}/".startswith(f"{self.prefix}/")
 
 
 class Guard(s3.Proxy):
@@ -72,8 +80,7 @@ class Guard(s3.Proxy):
             return "InvalidAccessKeyId"
         if key.expires < time.time():
             return "ExpiredToken"
-        is_inside = all(f"{place}/".startswith(f"{key.prefix}/") for place in _list_places(path, body))
-        return None if is_inside else "AccessDenied"
+        return None if all(map(key.opens, _list_places(path, body))) else "AccessDenied"
 
 
 def _list_places(path: str, body: bytes) -> list[str]:
@@ -116,11 +123,13 @@ class Vending:
     Attributes:
         seconds: For how long a key is valid.
         as_storage_credentials: Whether keys come as credentials of a prefix, as newer catalogs send them.
+        signs: Whether no key is handed out: the catalog signs each request itself.
         settings: Settings of S3 that come with each key.
     """
 
     seconds: float = 3600
     as_storage_credentials: bool = False
+    signs: bool = False
     settings: dict[str, str] = field(default_factory=dict)
 
 
@@ -190,31 +199,43 @@ class RestCatalog(ThreadingHTTPServer):
         """Answer with a table and new keys for it."""
         metadata = self._read(name)
         answer = {"metadata-location": self.tables[name], "metadata": json.loads(metadata.model_dump_json())}
-        prefix, keys = self._vend(metadata.location)
+        if self.vending.signs:
+            signer = {"signer.uri": self.address, "signer.endpoint": "v1/aws/s3/sign"}
+            return {**answer, "config": {**self._name_server(), **signer, "s3.remote-signing-enabled": "true"}}
         if self.vending.as_storage_credentials:
-            address = {name: value for name, value in keys.items() if "key" not in name and "token" not in name}
-            return {**answer, "config": address, "storage-credentials": [{"prefix": prefix, "config": keys}]}
-        return {**answer, "config": keys}
+            return {**answer, "config": self._name_server(), **self.credentials(name)}
+        return {**answer, "config": self._vend(metadata.location)}
+
+    def sign(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Sign a request, so that the guard lets it pass: no server here looks at the signature itself."""
+        key = f"SIGNED{self.name.upper()}"
+        self.guard.keys[key] = VendedKey(f"{s3.BUCKET}/{self.name}", time.time() + self.vending.seconds)
+        scope = f"Credential={key}/20260101/us-east-1/s3/aws4_request"
+        signature = f"AWS4-HMAC-SHA256 {scope}, SignedHeaders=host, Signature=0"
+        return {"uri": request["uri"], "headers": {**request["headers"], "Authorization": [signature]}}
 
     def credentials(self, name: str) -> dict[str, Any]:
-        """Answer with new keys of a table."""
-        prefix, keys = self._vend(self._read(name).location)
-        return {"storage-credentials": [{"prefix": prefix, "config": keys}]}
+        """Answer with new keys of a table: one for its data files, and one for all else."""
+        location = self._read(name).location
+        data = f"{location}/data"
+        keys = {location: self._vend(location, without=data), data: self._vend(data)}
+        return {"storage-credentials": [{"prefix": prefix, "config": config} for prefix, config in keys.items()]}
 
-    def _vend(self, location: str) -> tuple[str, dict[str, str]]:
+    def _vend(self, location: str, without: str = "") -> dict[str, str]:
         key = f"VENDED{uuid.uuid4().hex[:12].upper()}"
         expires = time.time() + self.vending.seconds
-        self.guard.keys[key] = VendedKey(location.partition("://")[2].rstrip("/"), expires)
-        return location, {
+        self.guard.keys[key] = VendedKey(_find_place(location), expires, _find_place(without) or None)
+        return {
             "s3.access-key-id": key,
             "s3.secret-access-key": f"vended/secret+of={key}",
             "s3.session-token": f"token-of-{key}",
             "s3.session-token-expires-at-ms": str(int(expires * 1000)),
-            "s3.endpoint": self.guard.address,
-            "s3.path-style-access": "true",
-            "client.region": "us-east-1",
+            **self._name_server(),
             **self.vending.settings,
         }
+
+    def _name_server(self) -> dict[str, str]:
+        return {"s3.endpoint": self.guard.address, "s3.path-style-access": "true", "client.region": "us-east-1"}
 
     def _read(self, name: str) -> Any:
         return FromInputFile.table_metadata(self.io.new_input(self.tables[name]))
@@ -248,6 +269,8 @@ class _Answering(BaseHTTPRequestHandler):
         match path:
             case ["config"]:
                 return 200, {"defaults": {}, "overrides": {}}
+            case ["aws", "s3", "sign"]:
+                return 200, catalog.sign(request)
             case ["namespaces"]:
                 return 200, {"namespaces": [[NAMESPACE]], "namespace": [NAMESPACE], "properties": {}}
             case ["namespaces", name]:
@@ -256,17 +279,17 @@ class _Answering(BaseHTTPRequestHandler):
                 return 200, catalog.create(request)
             case ["namespaces", _, "tables"]:
                 return 200, {"identifiers": [{"namespace": [NAMESPACE], "name": name} for name in catalog.tables]}
-            case ["namespaces", _, "tables", _, "metrics"]:
-                return 204, None
             case ["namespaces", _, "tables", name, *_] if name not in catalog.tables:
                 return _missing(name)
-            case ["namespaces", _, "tables", name, "credentials"]:
-                return 200, catalog.credentials(name)
-            case ["namespaces", _, "tables", name]:
-                return self._answer_about_table(name, request)
+            case ["namespaces", _, "tables", name, *part]:
+                return self._answer_about_table(name, part, request)
         return _missing("/".join(path))
 
-    def _answer_about_table(self, name: str, request: dict[str, Any]) -> tuple[int, Any]:
+    def _answer_about_table(self, name: str, part: list[str], request: dict[str, Any]) -> tuple[int, Any]:
+        if part == ["metrics"]:
+            return 204, None
+        if part == ["credentials"]:
+            return 200, self.server.credentials(name)
         if self.command == "POST":
             return 200, self.server.commit(name, request)
         if self.command == "DELETE":
@@ -278,6 +301,11 @@ class _Answering(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Requests are no news."""
+
+
+def _find_place(location: str) -> str:
+    """The bucket and folder of a location."""
+    return location.partition("://")[2].rstrip("/")
 
 
 def _missing(name: str) -> tuple[int, Any]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from metastore import jvm_session
 from metastore.errors import UnsupportedTable
 from metastore.format.data_files import DataFile
 from metastore.format.manifest import FOOTER, FULL, TableIdentity
@@ -21,6 +22,7 @@ from metastore.pipeline.block_task import BlockDestination, BlockTask, run_block
 from metastore.spark_jobs import table_access
 from metastore.spark_jobs.table_access import find_data_file_access
 from metastore.spark_jobs.task_store import TaskStore
+from metastore.store import data_file_access
 from metastore.store.credentials import Credentials, open_file_system
 from metastore.store.data_file_access import LOCAL_FILES, DataFileAccess
 from store import s3
@@ -95,7 +97,7 @@ def read_rows(folder: Path) -> dict[str, pa.Table]:
 
 @pytest.mark.parametrize("depth", [FULL, FOOTER])
 def test_the_same_statistics_as_on_a_disk(tmp_path, local_files, remote_files, credentials, depth):
-    access = DataFileAccess(buckets={BUCKET: credentials})
+    access = DataFileAccess(prefixes={BUCKET: credentials})
     remote = analyze(tmp_path / "remote", list_files(local_files, remote_files), access, depth)
     local = analyze(tmp_path / "local", list_files(local_files, list(map(str, local_files))), LOCAL_FILES, depth)
     assert remote.unread == local.unread == ()
@@ -103,7 +105,7 @@ def test_the_same_statistics_as_on_a_disk(tmp_path, local_files, remote_files, c
 
 
 def test_a_file_that_is_gone_is_left_to_spark(tmp_path, local_files, remote_files, credentials):
-    access = DataFileAccess(buckets={BUCKET: credentials})
+    access = DataFileAccess(prefixes={BUCKET: credentials})
     present, gone = list_files(local_files, [remote_files[0], f"s3a://{s3.BUCKET}/db/t/gone.parquet"])
     result = analyze(tmp_path, (present, gone), access)
     assert result.paths == (present.path,)
@@ -111,7 +113,7 @@ def test_a_file_that_is_gone_is_left_to_spark(tmp_path, local_files, remote_file
 
 
 def test_a_file_that_was_replaced_is_refused(tmp_path, local_files, remote_files, credentials):
-    access = DataFileAccess(buckets={BUCKET: credentials})
+    access = DataFileAccess(prefixes={BUCKET: credentials})
     (file, _) = list_files(local_files, remote_files)
     size, modified = access.read_version(remote_files[0])
     assert size == file.size
@@ -134,9 +136,42 @@ def test_a_file_that_was_replaced_is_refused(tmp_path, local_files, remote_files
     ],
 )
 def test_python_opens_files_of_known_buckets_alone(location, is_opened):
-    access = DataFileAccess(buckets={BUCKET: Credentials({"access_key_id": "k", "secret_access_key": "s"})})
+    access = DataFileAccess(prefixes={BUCKET: Credentials({"access_key_id": "k", "secret_access_key": "s"})})
     file = DataFile("a", 1, 1, "parquet", open_location=location)
     assert (find_spark_only_reason(file, access) is None) == is_opened
+
+
+def keys(name: str) -> Credentials:
+    return Credentials({"access_key_id": name, "secret_access_key": "s"})
+
+
+@pytest.mark.parametrize(
+    ("location", "key"),
+    [
+        ("s3://lake/db/t/a", "of t"),
+        ("s3a://lake/db/t/data/a", "of its data"),
+        ("s3://lake/db/t2/a", "of the bucket"),
+        ("s3://lake/a", "of the bucket"),
+    ],
+)
+def test_a_file_is_opened_by_the_keys_of_its_longest_prefix(monkeypatch, location, key):
+    prefixes = {"s3://lake": "of the bucket", "s3://lake/db/t": "of t", "s3://lake/db/t/data": "of its data"}
+    access = DataFileAccess(prefixes={prefix: keys(name) for prefix, name in prefixes.items()})
+    monkeypatch.setattr(data_file_access, "open_file_system", lambda _, used: (used.options["access_key_id"], "a"))
+    assert access._open_location(location) == (key, "a")
+
+
+def test_keys_of_prefixes_open_these_alone(monkeypatch):
+    by_location = {"s3://lake": Credentials(), "s3://lake/db/t/": keys("t"), "s3://lake/data": keys("data")}
+    prefixes = ["s3://lake/db/t/", "s3://lake/data"]
+    monkeypatch.setattr(table_access, "find_table_credentials", lambda *asked: by_location[asked[-1]])
+    monkeypatch.setattr(jvm_session, "list_storage_prefixes", lambda *_: prefixes)
+    files = [DataFile("a", 1, 1, "parquet", open_location="s3://lake/data/a")]
+    facts = SimpleNamespace(identity=TABLE, identifier="t", local=True, files=files)
+    beside = find_data_file_access(None, facts, TaskStore("s3://lake/db/t/_metastore", keys("t")))
+    assert beside.prefixes == {"s3://lake/db/t": keys("t"), "s3://lake/data": keys("data")}
+    by_environment = find_data_file_access(None, facts, TaskStore("s3://lake/db/t/_metastore"))
+    assert by_environment.prefixes.keys() == {"s3://lake", *beside.prefixes}
 
 
 def test_files_of_a_catalog_that_signs_are_not_opened_by_keys_of_the_session(monkeypatch):
@@ -144,10 +179,10 @@ def test_files_of_a_catalog_that_signs_are_not_opened_by_keys_of_the_session(mon
         raise UnsupportedTable("t", "its catalog signs each request")
 
     monkeypatch.setattr(table_access, "find_table_credentials", refuse)
+    monkeypatch.setattr(jvm_session, "list_storage_prefixes", lambda *_: [])
     files = [DataFile("a", 1, 1, "parquet", open_location="s3://lake/db/t/a")]
     facts = SimpleNamespace(identity=TABLE, identifier="t", local=True, files=files)
-    keys = Credentials({"access_key_id": "session", "secret_access_key": "s"})
-    access = find_data_file_access(None, facts, TaskStore("s3://lake/statistics/iceberg-1", keys))
+    access = find_data_file_access(None, facts, TaskStore("s3://lake/statistics/iceberg-1", keys("session")))
     assert not access.reaches("s3://lake/db/t/a")
 
 
@@ -174,6 +209,6 @@ def test_keys_of_the_settings_open_their_buckets(spark, tmp_path):
     finally:
         for key in settings:
             spark.conf.unset(key)
-    assert set(beside.buckets) == {"s3://with-keys", "s3://without"}
-    assert set(elsewhere.buckets) == {"s3://with-keys"}
+    assert set(beside.prefixes) == {"s3://with-keys", "s3://without"}
+    assert set(elsewhere.prefixes) == {"s3://with-keys"}
     assert s3.SECRET not in repr(elsewhere)

@@ -14,18 +14,17 @@ from metastore.adapters.descriptors import describe_format
 from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause, raise_as_ours
 from metastore.errors import UnsupportedTable
 from metastore.store.credentials import Credentials, find_credentials
-from metastore.store.data_file_access import DataFileAccess, find_bucket
+from metastore.store.data_file_access import DataFileAccess, find_bucket, name_prefix
 from metastore.store.location import local_path
 from metastore.store.table_credentials import find_file_io_credentials
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
     from metastore.adapters.table_facts import TableFacts
-    from metastore.format.data_files import DataFile
     from metastore.format.manifest import TableIdentity
     from metastore.spark_jobs.task_store import TaskStore
 
@@ -138,26 +137,27 @@ def _make_hadoop_lookup(spark: SparkSession, settings: dict[str, str]) -> Callab
 def find_data_file_access(spark: SparkSession, facts: TableFacts, store: TaskStore) -> DataFileAccess:
     """Find how tasks open a table's data files.
 
-    Python opens those for whose bucket the table or the session has keys, and those in the bucket of the store.
+    Python opens those for whose prefix the table or the session has keys, and those in the bucket of a store that the
+    environment's keys open.
     """
-    store_bucket = find_bucket(store.uri)
-    buckets = {}
-    for bucket, location in _find_buckets(facts.files).items():
+    prefixes = {}
+    for location in _list_locations(spark, facts):
         with suppress(UnsupportedTable):  # only the JVM opens these
             credentials = find_table_credentials(spark, facts.identity, facts.identifier, location)
-            if credentials.has_keys:
-                buckets[bucket] = credentials
-            elif bucket == store_bucket:
-                buckets[bucket] = store.access
-    return DataFileAccess(has_local_paths=facts.local, buckets=buckets)
+            if credentials.has_keys or _is_in_bucket_of_environment(location, store):
+                prefixes[name_prefix(location)] = credentials
+    return DataFileAccess(has_local_paths=facts.local, prefixes=prefixes)
 
 
-def _find_buckets(files: Sequence[DataFile]) -> dict[str, str]:
-    """Find the buckets of data files, each with the location of one of its files."""
-    locations = {"/".join(file.location.split("/", 3)[:3]): file.location for file in files}
-    buckets = {}
-    for root, location in locations.items():  # most files have the same root, so that few are read closely
-        bucket = find_bucket(root)
-        if bucket is not None:
-            buckets[bucket] = location
-    return buckets
+def _list_locations(spark: SparkSession, facts: TableFacts) -> list[str]:
+    """List the buckets and containers of data files, and the prefixes for which the table has keys apart."""
+    roots = {"/".join(file.location.split("/", 3)[:3]) for file in facts.files}
+    buckets = sorted(filter(find_bucket, roots))
+    if describe_format(facts.identity.format).keys_in != "file-io":
+        return buckets
+    with raise_as_ours(facts.identity.name):
+        return buckets + jvm_session.list_storage_prefixes(spark, facts.identifier, facts.identity.uuid)
+
+
+def _is_in_bucket_of_environment(location: str, store: TaskStore) -> bool:
+    return not store.access.has_keys and find_bucket(store.uri) == find_bucket(location)

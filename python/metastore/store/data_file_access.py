@@ -23,22 +23,25 @@ class DataFileAccess:
 
     Attributes:
         has_local_paths: Whether paths without a scheme are on the local disk.
-        buckets: The credentials of each bucket or container that Python opens, by its URL, such as `s3://lake`.
+        prefixes: The credentials for the locations that Python opens, by the beginning of their URLs: a bucket or
+            container such as `s3://lake`, or a folder such as `s3://lake/db/t` with keys of its own.
     """
 
     has_local_paths: bool = True
-    buckets: Mapping[str, Credentials] = field(default_factory=dict)
+    prefixes: Mapping[str, Credentials] = field(default_factory=dict)
 
     @property
     def expires(self) -> float:
         """The time when the first of the keys expires, in seconds since 1970; infinite if none does."""
-        return min((credentials.expires for credentials in self.buckets.values()), default=math.inf)
+        return min((credentials.expires for credentials in self.prefixes.values()), default=math.inf)
 
     def reaches(self, location: str) -> bool:
         """Return whether Python opens a data file, or only Spark does."""
         if location.startswith("/"):
             return self.has_local_paths
-        return local_path(location) is not None or find_bucket(location) in self.buckets
+        if find_bucket(location) is None:
+            return local_path(location) is not None
+        return self._find_prefix(location) != ""
 
     def open(self, location: str) -> str | NativeFile:
         """Return a data file in a form that pyarrow reads: the path of a local file, or an open remote file.
@@ -49,7 +52,7 @@ class DataFileAccess:
         path = local_path(location)
         if path is not None:
             return str(path)
-        system, key = self._open_bucket(location)
+        system, key = self._open_location(location)
         return system.open_input_file(key)
 
     def read_version(self, location: str) -> tuple[int, int]:
@@ -62,20 +65,31 @@ class DataFileAccess:
         if path is not None:
             state = Path(path).stat()
             return state.st_size, state.st_mtime_ns // 1_000_000
-        system, key = self._open_bucket(location)
+        system, key = self._open_location(location)
         info = system.get_file_info(key)
         if info.mtime_ns is None:
             raise FileNotFoundError(location)
         return info.size, info.mtime_ns // 1_000_000
 
-    def _open_bucket(self, location: str) -> tuple[FileSystem, str]:
+    def _open_location(self, location: str) -> tuple[FileSystem, str]:
         """Open the file system of a location; also return its path there."""
-        bucket, _ = split_remote(location)
-        return open_file_system(location, self.buckets[bucket])
+        return open_file_system(location, self.prefixes[self._find_prefix(location)])
+
+    def _find_prefix(self, location: str) -> str:
+        """Find the longest prefix of a location on an object store; empty if there is none."""
+        url = f"{name_prefix(location)}/"
+        prefixes = [prefix for prefix in self.prefixes if url.startswith(f"{prefix}/")]
+        return max(prefixes, key=len, default="")
 
 
 LOCAL_FILES = DataFileAccess()
 """Access to the files of the local disk."""
+
+
+def name_prefix(location: str) -> str:
+    """Write a location on an object store as `DataFileAccess` writes its prefixes."""
+    bucket, key = split_remote(location)
+    return f"{bucket}/{key}".rstrip("/")
 
 
 def find_bucket(location: str) -> str | None:

@@ -1,19 +1,19 @@
 package org.metastore.spark.analyze
 
-import java.util.{Map => JavaMap}
+import java.util.{List => JavaList, Map => JavaMap}
 
 import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.SparkSession
 
 import org.metastore.spark.statistics.objects.LatestLookups
-import org.metastore.spark.tables.{ReadPermission, TableLookup}
+import org.metastore.spark.tables.{LakeTable, ReadPermission, TableLookup}
 
 /** Tells Python how a table reaches its files, over py4j: SQL would show the keys to people. */
 object TableStorage {
 
   /**
-   * The settings of a table for a location, with its keys, as its format calls them; empty if Hadoop reads it.
+   * The settings of a table for a location, with its keys, as its format calls them; empty if it has none.
    *
    * @param uuid of the table that is meant: its name may stand for another one by now
    */
@@ -22,10 +22,17 @@ object TableStorage {
       name: String,
       uuid: String,
       location: String): JavaMap[String, String] =
+    ask(session, name, uuid)(_.storageProperties(location).asJava)
+
+  /** The beginnings of locations for which the table has keys apart. */
+  def prefixes(session: SparkSession, name: String, uuid: String): JavaList[String] =
+    ask(session, name, uuid)(_.storagePrefixes.asJava)
+
+  private def ask[T](session: SparkSession, name: String, uuid: String)(question: LakeTable => T): T =
     ReadPermission.asActive(session) {
       val table = TableLookup.resolve(session, name)
       if (table.uuid != uuid) throw new IllegalStateException(s"$name is another table now")
-      table.storageProperties(location).asJava
+      question(table)
     }
 
   /** Makes the next query look for statistics that were written just now. */

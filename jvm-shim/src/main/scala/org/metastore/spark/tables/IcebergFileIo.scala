@@ -51,11 +51,16 @@ private[tables] final class IcebergFileIo private (table: AnyRef) extends StoreF
     val own =
       try mapOf(io, "properties")
       catch { case _: UnsupportedOperationException => Map.empty[String, String] }
-    val credentials = if (Reflection.has(io, "credentials")) listOf(io, "credentials") else Nil
     val ofLocation = credentials.filter(credential => location.startsWith(prefixOf(credential)))
     if (ofLocation.isEmpty) own
     else own ++ mapOf(ofLocation.maxBy(prefixOf(_).length), "config")
   }
+
+  /** The prefixes for which the catalog hands out keys apart; one of all buckets, such as `s3`, is none. */
+  def prefixes: Seq[String] = credentials.map(prefixOf).filter(_.split("/").length > 2)
+
+  private def credentials: Seq[AnyRef] =
+    if (Reflection.has(io, "credentials")) listOf(io, "credentials") else Nil
 
   private def prefixOf(credential: AnyRef): String = call[String](credential, "prefix")
 

@@ -134,6 +134,8 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   override def storageProperties(location: String): Map[String, String] =
     fileIo(location).fold(Map.empty[String, String])(_.properties(location))
 
+  override def storagePrefixes: Seq[String] = fileIo(location).fold(Seq.empty[String])(_.prefixes)
+
   private def fileIo(location: String) = IcebergFileIo.find(table, location)
 
   override def refusal: Option[TableRefusal] = {

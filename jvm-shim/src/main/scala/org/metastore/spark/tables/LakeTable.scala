@@ -85,6 +85,9 @@ trait LakeTable {
   /** The table's own settings for what lies at a location, with the keys, as the format calls them. */
   def storageProperties(location: String): Map[String, String] = Map.empty
 
+  /** The beginnings of locations for which these settings have keys apart. */
+  def storagePrefixes: Seq[String] = Nil
+
   /** Why it cannot be analyzed. */
   def refusal: Option[TableRefusal] = None
 
