@@ -9,9 +9,11 @@ import subprocess
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import metastore
@@ -22,7 +24,6 @@ from metastore.spark_jobs.table_access import find_table_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 
 NO_INSTANCE = {"AWS_METADATA_ENDPOINT": "http://127.0.0.1:9", "AWS_EC2_METADATA_DISABLED": "true"}
@@ -40,6 +41,7 @@ def run(
     Args:
         settings: Settings of Spark.
         cases: By the name of the case, two tables to create; a Delta table with its path, an Iceberg table with None.
+            One table if no statistics can be written beside it.
         folder: The process's folder.
         options: The options of each Delta table and of its readers, by its path.
 
@@ -131,6 +133,28 @@ def analyze(spark: SparkSession, table: str, other_table: str) -> dict[str, obje
     }
 
 
+def analyze_elsewhere(spark: SparkSession, table: str) -> dict[str, object]:
+    """Go through the same, in short, of a table beside which only the JVM can write."""
+    statement = f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS"
+    try:
+        spark.sql(statement)
+        error = ""
+    except PySparkException as failure:
+        error = str(failure)
+    spark.conf.set("spark.metastore.store", str(Path("store").resolve()))
+    analyzed = spark.sql(statement).first()
+    point = spark.sql(f"SELECT name FROM {table} WHERE id = 6")
+    found = {
+        "error": error,
+        "analyzed": [analyzed["rows"], analyzed["files_read"], list(analyzed["refused"])],
+        "label": label(point),
+        "rows": [row.name for row in point.collect()],
+        "summary": spark.sql(f"SELECT max FROM metastore.summary('{table}')").first().max,
+    }
+    spark.conf.unset("spark.metastore.store")
+    return found
+
+
 def work(spark: SparkSession, tables: dict[str, str | None], options: dict[str, dict[str, str]]) -> dict[str, object]:
     """Create the tables of a case, and go through it."""
     for table, path in tables.items():
@@ -139,7 +163,7 @@ def work(spark: SparkSession, tables: dict[str, str | None], options: dict[str, 
         else:
             create_with_options(spark, table, path, options[path])
         fill(spark, table)
-    return analyze(spark, *tables)
+    return analyze(spark, *tables) if len(tables) > 1 else analyze_elsewhere(spark, *tables)
 
 
 def read_by_options(spark: SparkSession, path: str, options: dict[str, str]) -> dict[str, object]:

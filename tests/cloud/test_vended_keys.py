@@ -27,6 +27,7 @@ pytestmark = pytest.mark.slow
 HERE = Path(__file__).resolve().parent
 LOCKS = ("iceberg-aws.lock", "sqlite-jdbc.lock")
 REST = ("settings", "prefix")
+SIGNING = "signing"
 KEY = "CATALOGKEY"
 
 
@@ -83,14 +84,15 @@ def name_jdbc_catalog(behind: str, guard: Guard, folder: Path) -> Catalog:
 
 @pytest.fixture(scope="module")
 def catalogs(tmp_path_factory) -> Iterator[dict[str, Catalog]]:
-    """Catalogs by name: keys come in a table's settings, as credentials of a prefix, or in the catalog's settings."""
+    """Catalogs by name: keys are in a table's settings, credentials of prefixes, the catalog's settings, or nowhere."""
     with ExitStack() as stack:
         behind = stack.enter_context(s3.running())
         running = {}
-        for name in REST:
+        for name in (*REST, SIGNING):
             guard = stack.enter_context(Guard(behind))
             rest = stack.enter_context(RestCatalog(behind, guard, name))
             rest.vending.as_storage_credentials = name == "prefix"
+            rest.vending.signs = name == SIGNING
             running[name] = name_rest_catalog(rest)
         guard = stack.enter_context(Guard(behind))
         running["jdbc"] = name_jdbc_catalog(behind, guard, tmp_path_factory.mktemp("jdbc"))
@@ -105,14 +107,18 @@ def driver(catalogs, tmp_path_factory, spark_conf) -> dict[str, Any]:
     settings = {
         **spark_conf,
         "spark.driver.memory": "1g",
+        "spark.hadoop.fs.s3a.access.key": "SESSIONKEY",  # no guard knows it
+        "spark.hadoop.fs.s3a.secret.key": "session/secret+of=SESSIONKEY",
         "spark.jars": ",".join([spark_conf["spark.jars"], *jars]),
     }
     for name, catalog in catalogs.items():
         settings[f"spark.sql.catalog.{name}"] = "org.apache.iceberg.spark.SparkCatalog"
         for key, value in catalog.settings.items():
             settings[f"spark.sql.catalog.{name}.{key}"] = value
-    tables = {name: {f"{name}.db.keys": None, f"{name}.db.other": None} for name in catalogs}
-    return program.run(settings, tables, folder)
+    tables: dict[str, dict[str, str | None]] = {
+        name: {f"{name}.db.keys": None, f"{name}.db.other": None} for name in (*REST, "jdbc")
+    }
+    return program.run(settings, {**tables, SIGNING: {f"{SIGNING}.db.keys": None}}, folder)
 
 
 @pytest.fixture(params=[*REST, "jdbc"])
@@ -161,7 +167,7 @@ def test_an_object_is_written_by_one_request(told, catalog):
 
 
 def test_nothing_of_a_key_is_shown_or_written(driver, catalog):
-    secrets = {"secret+of", "token-of", *catalog.guard.keys}
+    secrets = {"secret+of", "token-of", "SESSIONKEY", *catalog.guard.keys}
     assert not [secret for secret in secrets if secret in driver["texts"]]
     written = catalog.read_all("_metastore")
     assert len(written) > 10
@@ -180,3 +186,15 @@ def test_pyiceberg_tables_are_opened_by_their_keys(told, catalog, monkeypatch):
     assert len(opened.files()) == 4
     assert "secret" not in repr(vars(opened))
     assert catalog.guard.refused == []
+
+
+def test_a_catalog_that_signs_needs_another_store(driver, catalogs):
+    found = driver[SIGNING]
+    assert "signs each request and hands out no keys" in found["error"]
+    assert "spark.metastore.store" in found["error"]
+    assert found["analyzed"] == [400, 4, []]
+    assert found["label"].startswith("4 -> 1 files")
+    assert (found["rows"], found["summary"]) == (["n6"], "399")
+    guard = catalogs[SIGNING].guard
+    assert guard.keys.keys() == {"SIGNEDSIGNING"}
+    assert guard.refused == []
