@@ -8,12 +8,12 @@ import org.metastore.spark.conf.{MetastoreConf, Setting}
 import org.metastore.spark.reason.Recoverable
 import org.metastore.spark.tables.TableFormats
 
-/** Switches cost-based optimization on where the user has decided nothing: without it Spark uses our sizes alone. */
+/** Switches cost-based optimization on where the user has not set it: without it Spark uses our sizes alone. */
 object CboSwitch extends Logging {
   private val Cbo = "spark.sql.cbo.enabled"
   private val JoinReorder = "spark.sql.cbo.joinReorder.enabled"
 
-  /** Sets all, unless optimization is decided already or the Metastore is told to keep out. Never throws. */
+  /** Sets the settings, unless the user has set one of them or has switched the Metastore off. Never throws. */
   def apply(): Unit =
     try ContextConf.active.filter(isUndecided).foreach(switchOn)
     catch {

@@ -14,7 +14,7 @@ import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.UnsignedOrder
 import org.metastore.spark.statistics.values.{Axis, Bucket, ColumnHistogram}
 
-/** Which rows of a column, by its histogram, a condition on it leaves. */
+/** A condition on one column, applied to the column's histogram. */
 private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expression) {
   import ColumnPredicate._
 
@@ -23,7 +23,7 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
 
   private def holds(value: Any): Boolean = predicate.holds(value)
 
-  /** The rows for which it is true. Raises what evaluating the expression raises, and TimeoutException. */
+  /** The rows for which the condition is true. Raises what evaluating the expression raises, and TimeoutException. */
   def select(column: ColumnHistogram): ColumnHistogram =
     column.derived(predicate.bound.canonicalized)(selectRows(column))
 
@@ -40,10 +40,10 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     column.withBuckets((counted ++ spread).sorted(Bucket.order), nulls, nans)
   }
 
-  /** The rows of a value, if there are any and it is true of them. */
+  /** The rows of a value for which the condition is true. */
   private def rowsOfValue(rows: Double, value: Any): Double = if (rows > 0 && holds(value)) rows else 0
 
-  /** The single values for which it is true: where it only compares, all those between two literals are as the first of them. */
+  /** The single values for which it is true; a plain comparison gives all values between two literals the same result. */
   private def selectSingles(singles: Array[Bucket], cuts: Array[Double]): Array[Bucket] =
     if (!isPlain || !isOrdered) singles.filter(bucket => holds(bucket.lo))
     else {
@@ -62,10 +62,10 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
       selected.result()
     }
 
-  /** Whether what lies between two literals compares alike, as neither values of a flag do nor texts of a collation. */
+  /** Whether all values between two literals compare alike; not so for BOOLEAN and for texts with a collation. */
   private def isOrdered: Boolean = dataType != BooleanType && !TypePromotion.isCollated(dataType)
 
-  /** Whether nothing is asked but how values compare with literals. */
+  /** Whether the condition only compares values with literals. */
   private lazy val isPlain: Boolean = compares(condition)
 
   private def compares(part: Expression): Boolean = part match {
@@ -80,7 +80,7 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
       other.semanticEquals(leaf)
   }
 
-  /** What any other condition leaves of ranges, by the values that are known of them: never nothing, as few say little. */
+  /** The parts of ranges that any other condition leaves, by samples of their values: never nothing, as samples are few. */
   private def sampleRanges(ranges: Seq[Bucket]): Seq[Bucket] = {
     if (ranges.exists(bucket => isCut(bucket.hi)))
       throw new IllegalArgumentException("the values of long texts are known by their beginnings alone")
@@ -241,7 +241,7 @@ private[estimates] object ColumnPredicate {
   /** The values between two literals; the upper one belongs to them unless they are open. */
   private final case class Span(from: Cut, until: Cut, width: Double, isOpen: Boolean)
 
-  /** Some rows, and values of which some are theirs. */
+  /** A bucket, and samples of its values. */
   private final case class BucketSample(bucket: Bucket, samples: Seq[Any])
 
   private def isCut(value: Any): Boolean = value match {

@@ -2,25 +2,25 @@ package org.metastore.spark.estimates
 
 import org.apache.spark.sql.types._
 
-/** What Spark's estimates can be told of values, by their type. */
+/** The types whose statistics Spark's estimates can use. */
 private[estimates] object EstimatedTypes {
   private val Texts: Set[DataType] = Set(StringType, BinaryType)
   private val Floating: Set[DataType] = Set(FloatType, DoubleType)
   private val Whole: Set[DataType] = Set(ByteType, ShortType, IntegerType, LongType, DateType)
   private val OrderedBesideNumbers: Set[DataType] = Set(BooleanType, DateType, TimestampType)
 
-  /** TIMESTAMP_NTZ, TIME and intervals make Spark 4.1's range estimation fail: nothing is said of them. */
+  /** Whether Spark gets statistics of a type: TIMESTAMP_NTZ, TIME and intervals make Spark 4.1's range estimation fail. */
   def isSupported(dataType: DataType): Boolean = isOrdered(dataType) || Texts(dataType)
 
-  /** Types whose values Spark estimates by minimum and maximum. */
+  /** Whether Spark estimates values of a type by minimum and maximum. */
   def isOrdered(dataType: DataType): Boolean =
     OrderedBesideNumbers(dataType) || dataType.isInstanceOf[NumericType]
 
-  /** Spark divides by the width of the range: an infinite one makes it fail. */
+  /** Whether a range has a finite width: Spark divides by it. */
   def isFinite(dataType: DataType, lo: Any, hi: Any): Boolean =
     !Floating(dataType) || java.lang.Double.isFinite(number(hi) - number(lo))
 
-  /** How many values the range can hold. */
+  /** The number of values that a range can hold. */
   def domain(dataType: DataType, bounds: (Option[Any], Option[Any])): Double = bounds match {
     case (Some(lo), Some(hi)) if Whole(dataType) => number(hi) - number(lo) + 1
     case (Some(lo), Some(hi)) if dataType == BooleanType =>
@@ -30,7 +30,7 @@ private[estimates] object EstimatedTypes {
 
   private def number(value: Any): Double = value.asInstanceOf[Number].doubleValue
 
-  /** The length of values: as measured, of texts; of others that of the type. */
+  /** The length of values: of texts as measured, of others that of the type. */
   def length(dataType: DataType, measured: Double): Long =
     if (Texts(dataType) && measured >= 0) math.ceil(measured).toLong
     else dataType.defaultSize.toLong

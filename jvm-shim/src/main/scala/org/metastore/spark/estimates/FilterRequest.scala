@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.pruning.ExpressionColumns
 import org.metastore.spark.statistics.values.ColumnHistogram
 
-/** The filter of a scan, not yet estimated. */
+/** The filter of a scan, to be estimated. */
 final class FilterRequest private[spark] (
     conjuncts: Seq[Expression],
     resolver: ExpressionColumns,
@@ -27,11 +27,11 @@ final class FilterRequest private[spark] (
     counts.toMap
   }
 
-  /** The share of the rows that semi joins and anti joins leave: Spark takes their rows to be all those of the scan. */
+  /** The share of the rows that semi joins and anti joins leave: Spark's estimate of these joins keeps all rows of the scan. */
   private[estimates] lazy val leftByJoins: Double =
     output.map(column => joins.remainingShare(column.exprId)).product
 
-  /** The conjuncts as the statistics know them: Spark sees expressions where these have columns. */
+  /** The conjuncts over columns of the statistics: Spark sees expressions where the statistics have columns. */
   private val conditions = conjuncts.map(conjunct => resolver.replaceIn(conjunct).getOrElse(conjunct))
 
   def isEmpty: Boolean = conjuncts.isEmpty
@@ -43,7 +43,7 @@ final class FilterRequest private[spark] (
   private[estimates] def on(histograms: Seq[ColumnKey] => Map[ColumnKey, KnownHistogram]): FilterSelectivity =
     new FilterSelectivity(conditions, resolver, histograms)
 
-  /** The share of rows that some of the conjuncts let through, as Spark estimates it of those that it sees. */
+  /** The share of rows that some of the conjuncts let through, as Spark estimates it from column statistics. */
   private[estimates] def sparkShare(
       selected: Seq[Expression],
       stat: (String, DataType) => Option[ColumnStat]): Double = {
@@ -60,11 +60,11 @@ final class FilterRequest private[spark] (
   }
 }
 
-/** What Spark's own estimator makes of a filter, given numbers of the columns. */
+/** Spark's own estimate of a filter, by statistics of the columns. */
 private[estimates] object SparkSelectivity {
   val Rows: BigInt = BigInt(10).pow(15) // so many that rounding them up changes no share
 
-  /** The share of rows that it lets through. */
+  /** The share of rows that the filter lets through. */
   def share(conjuncts: Seq[Expression], stats: Statistics, output: Seq[Attribute]): Double = {
     val relation = RelationWithStatistics(output, stats)
     val share = for {

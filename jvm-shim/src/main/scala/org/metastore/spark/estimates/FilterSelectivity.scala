@@ -13,7 +13,7 @@ import org.metastore.spark.statistics.values.ColumnHistogram
 /** A column of the statistics as a filter names it. */
 private[estimates] final case class ColumnKey(key: String, dataType: DataType)(val leaf: Expression)
 
-/** The histogram of a column: of the table's values, or of what the bounds of files say. */
+/** The histogram of a column, of the table's values or made of the bounds of files. */
 private[estimates] final case class KnownHistogram(values: ColumnHistogram, ofTable: Boolean)
 
 /** The values of a column before and after the conditions on it alone. */
@@ -52,7 +52,7 @@ private[estimates] final class Selectivity(
     val columns: Seq[ColumnConditions],
     val share: (ColumnConditions => Double) => Double)
 
-/** What a scan's filter leaves by the values of its columns: conditions on several are taken to be independent. */
+/** The selectivity of a scan's filter by the values of its columns; conditions on several columns are taken to be independent. */
 private[estimates] final class FilterSelectivity(
     conjuncts: Seq[Expression],
     resolver: ColumnResolver,
@@ -88,7 +88,7 @@ private[estimates] final class FilterSelectivity(
       selectivity <- shareOf(condition, columns)
     } yield condition -> selectivity
 
-  /** What each of the conditions on several columns lets through. */
+  /** The selectivity of each condition on several columns. */
   val jointConditions: Seq[Selectivity] = joint.map(_._2)
 
   /** The share of all rows that satisfies every condition. */
@@ -181,7 +181,7 @@ private[estimates] final class FilterSelectivity(
       b <- shareOf(right, rightColumns)
     } yield new Selectivity(a.columns ++ b.columns, shares => join(a.share(shares), b.share(shares)))
 
-  /** By rows that are put together of values drawn independently, the same ones each time. */
+  /** The share among sample rows whose values are drawn independently, the same rows each time. */
   private def sampled(condition: Expression, columns: Seq[ColumnKey]): Option[Double] = {
     val histograms = for (column <- columns; known <- remaining(column)) yield known.values
     if (histograms.size < columns.size || histograms.exists(_.buckets.isEmpty)) None

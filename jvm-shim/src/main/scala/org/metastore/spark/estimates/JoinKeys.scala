@@ -13,7 +13,7 @@ import org.metastore.spark.pruning.{ExpressionColumns, ValuePredicate}
 import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.values.ColumnHistogram
 
-/** How the statistics know the columns of a scan. */
+/** The columns of a scan in the statistics. */
 final class RelationColumns(
     val resolver: ExpressionColumns,
     val histogram: (String, DataType) => Option[ColumnHistogram])
@@ -24,7 +24,7 @@ final class RelationColumns(
  */
 final class JoinKeys private (counts: Map[ExprId, Double], shares: Map[ExprId, Double]) {
 
-  /** The count of a column; none for what is no key, or not known. */
+  /** The distinct count of a column; None if it is no key, or nothing is known of it. */
   def distinctCount(column: ExprId): Option[Double] = counts.get(column)
 
   /** The share of a scan's rows, by one of its columns, that semi joins and anti joins on that column leave of it. */
@@ -36,18 +36,18 @@ object JoinKeys extends PredicateHelper {
 
   private val Near = 4 // times
 
-  /** Whether a count serves where Spark takes it for that of the groups, or compares it with that of another join's side. */
+  /** Whether a count is near enough to the true one to serve Spark's other estimates as well, such as that of GROUP BY. */
   private def isNear(count: Double, distinct: Double): Boolean =
     count >= distinct / Near && count <= distinct * Near
 
-  /** The keys that joins compare: with each other, and with columns of which nothing is known. */
+  /** The keys of joins: of both sides, of semi joins, and those compared with columns of which nothing is known. */
   private final class Uses {
     val joined = mutable.ArrayBuffer.empty[(Origin, Origin)]
     val sought = mutable.ArrayBuffer.empty[Sought]
     val elsewhere = mutable.HashSet.empty[ExprId]
   }
 
-  /** The columns that rows are grouped by, under all names that they have on their way there. */
+  /** The columns that rows are grouped by, under every name that they have in the plan. */
   private def groupingColumns(plan: LogicalPlan): Set[ExprId] = {
     val sources = mutable.HashMap.empty[ExprId, Set[ExprId]].withDefaultValue(Set.empty)
     val grouped = mutable.HashSet.empty[ExprId]
@@ -169,7 +169,7 @@ object JoinKeys extends PredicateHelper {
     shares.toMap
   }
 
-  /** Where a plan's columns come from, as far as their rows are those of a scan, joined or not; uses of them are noted. */
+  /** The origins of a plan's columns, as far as their rows are those of a scan, joined or not; adds the uses of keys to `uses`. */
   private def follow(plan: LogicalPlan, above: Seq[Expression], uses: Uses): Map[ExprId, Origin] =
     plan match {
       case Filter(condition, child) =>
@@ -198,7 +198,7 @@ object JoinKeys extends PredicateHelper {
     origins.toMap
   }
 
-  /** The column that is handed on as it is, under a name of its own or another. */
+  /** The column that a projection passes on unchanged, perhaps under another name. */
   private def columnOf(named: NamedExpression): Option[Attribute] = named match {
     case column: Attribute => Some(column)
     case Alias(column: Attribute, _) => Some(column)
@@ -253,7 +253,7 @@ object JoinKeys extends PredicateHelper {
     case _ => false
   }
 
-  /** What a condition looks for in a sub-query: Spark makes semi joins and anti joins of such only after joins are reordered. */
+  /** The values that IN or EXISTS looks for in a sub-query: Spark makes semi joins of these only after joins are reordered. */
   private def soughtBy(condition: Expression, origins: Map[ExprId, Origin]): Option[Sought] =
     condition match {
       case Not(other) =>
@@ -286,7 +286,7 @@ object JoinKeys extends PredicateHelper {
       values <- originOf(b, follow(in, Nil, new Uses))
     } yield Sought(column, values, isIn = true, keepsNulls = false)
 
-  /** A key of a join: the values that the conditions on it leave; `unknown` whether nothing is known of other conditions, or of joins. */
+  /** A key of a join: the values that the conditions on it leave; `unknown` where some condition or join cannot be estimated. */
   private final class JoinKey(val values: ColumnHistogram, beside: => FilterSelectivity, unknown: Boolean) {
     private lazy val others = beside.share
     private def isWhole: Boolean = !unknown && beside.isEstimated
@@ -318,7 +318,7 @@ object JoinKeys extends PredicateHelper {
       math.max(0.0, rows - nulls - matchingRows(other)) / rows
     }
 
-    /** How many times likelier than any row one that other conditions leave has a value of the other side. */
+    /** How many times likelier a row that the other conditions leave has a value of the other side than any row has. */
     private def correlation(other: JoinKey): Double = {
       val among = within(other.values)
       if (among <= 0 || among > JoinKey.Most) 1.0

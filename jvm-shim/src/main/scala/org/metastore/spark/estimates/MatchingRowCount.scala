@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary}
 
 /**
- * How many rows of files satisfy a filter: within a file conditions are independent, not within the table.
+ * Estimates the rows of files that satisfy a filter: conditions are taken to be independent within a file, not within the table.
  *
  * @param files      the files that are read
  * @param rows       physical rows of a file
@@ -72,7 +72,7 @@ private[estimates] final class MatchingRowCount(
     if (columns.forall(_.ofTable)) MostFiles else MostOverlapping
   }
 
-  /** Rows that the conditions on one column leave: of files that the statistics do not tell of, all may match. */
+  /** Rows that the conditions on one column leave; in files without statistics all rows may match. */
   private final class RestrictedColumn(conditions: ColumnConditions) {
     private val summary = statistics.column(conditions.column.key, conditions.column.dataType).toOption
     private lazy val describedRows = stream(files).filter(isDescribed(_)).mapToDouble(rows(_)).sum
@@ -88,7 +88,7 @@ private[estimates] final class MatchingRowCount(
       byBounds.map(_.fold(1.0)(share => math.min(1.0, share * factor)))
     }
 
-    /** In the files that the statistics tell of, given those that the bounds of each make likely. */
+    /** Matching rows of the files with statistics, by those that the bounds of each file make likely. */
     private def matching(byFiles: Double): Double =
       if (!conditions.ofTable) conditions.share * describedRows
       else if (!isAncestor || !drops(conditions)) math.min(describedRows, byFiles)
@@ -101,7 +101,7 @@ private[estimates] final class MatchingRowCount(
         }
       }
 
-    /** In other files: those that the column's own conditions drop have no matching row, others have their share. */
+    /** Matching rows of other files: those that the column's own conditions drop have none, others have their share. */
     private def elsewhere: Double = {
       val rowsOfTable = math.max(all, conditions.whole.rows)
       val others = rowsOfTable - physicalRows - dropped(conditions.conditions)

@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.{StringType, StructField, StructType}
 
 import org.metastore.spark.reason.Indexed
 
-/** What Spark is told of a scan. */
+/** The statistics of a scan that Spark gets. */
 private[estimates] final case class OptimizerStatistics(
     rows: BigInt,
     columns: Seq[(StructField, ColumnStat)],
@@ -17,7 +17,7 @@ private[estimates] object OptimizerStatistics {
   // As EstimationUtils.getSizePerRow has it.
   private val (rowOverhead, stringOverhead) = (8L, 12L)
 
-  /** What is known of the files that a scan reads; None where the rows of one are unknown. */
+  /** The statistics of the files that a scan reads; None where the rows of one are unknown. */
   def fromFiles(
       schema: StructType,
       files: ScanStatistics,
@@ -45,7 +45,7 @@ private[estimates] object OptimizerStatistics {
     OptimizerStatistics(count, columns, size)
   }
 
-  /** Takes off what Spark adds to each counted row: a side of a join would no longer be broadcast for being known better. */
+  /** Subtracts the overhead that Spark adds to each counted row: with it a side of a join may grow too large to be broadcast. */
   private def narrowColumns(columns: Seq[(StructField, ColumnStat)]): Seq[(StructField, ColumnStat)] =
     for (((field, stat), i) <- columns.zipWithIndex) yield {
       val part = rowOverhead / columns.size + (if (i < rowOverhead % columns.size) 1 else 0)

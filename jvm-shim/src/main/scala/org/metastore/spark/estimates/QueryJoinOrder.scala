@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, Le
 
 import org.metastore.spark.reason.Indexed
 
-/** Leaves joins where they were written of whose keys Spark's estimator knows nothing: out of a `UNION`, computed, by `<=>`. */
+/** Keeps joins in the written order whose keys Spark cannot estimate: from a `UNION`, computed, or compared by `<=>`. */
 object QueryJoinOrder extends PredicateHelper {
 
   // A hint that asks for nothing: Spark reorders no join that has one.
@@ -15,7 +15,7 @@ object QueryJoinOrder extends PredicateHelper {
   /** The plan with such joins marked. */
   def keep(plan: LogicalPlan): LogicalPlan = markJoins(plan)._1
 
-  /** With the columns of the plan of which nothing is known. */
+  /** The plan with marked joins, and its columns that Spark has no statistics of. */
   private def markJoins(plan: LogicalPlan): (LogicalPlan, Set[ExprId]) = plan match {
     case leaf: LeafNode =>
       val unsupported = leaf.output.filterNot(column => EstimatedTypes.isSupported(column.dataType))
@@ -40,7 +40,7 @@ object QueryJoinOrder extends PredicateHelper {
 
   private def ids(columns: Seq[Attribute]): Set[ExprId] = Indexed.set(columns)(_.exprId)
 
-  /** Of what a node adds to its children's columns, all that is no other name of one that is known. */
+  /** The columns that a node adds, except other names of known columns. */
   private def computed(node: LogicalPlan, unknown: Set[ExprId]): Set[ExprId] = {
     val renamed = node.expressions.collect {
       case alias @ Alias(column: Attribute, _) if !unknown(column.exprId) => alias.exprId
@@ -48,7 +48,7 @@ object QueryJoinOrder extends PredicateHelper {
     ids(node.output) -- ids(node.children.flatMap(_.output)) -- renamed
   }
 
-  /** Whether a join compares keys, and Spark knows none of them. */
+  /** Whether a join compares keys, and Spark has statistics of none of them. */
   private def isUnknown(
       condition: Expression,
       left: LogicalPlan,

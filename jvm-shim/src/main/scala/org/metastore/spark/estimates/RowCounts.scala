@@ -5,7 +5,7 @@ import java.util.Arrays.stream
 import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.statistics.objects.Snapshot
 
-/** Physical rows of a scan's data files: those that are counted, and of the others what their size makes likely. */
+/** Physical rows of a scan's data files: counted ones, else estimated by the size of the file. */
 final class RowCounts(decision: ScanDecision, table: => Option[Double]) {
   private val (counted, sizes) = (decision.rows, decision.files.sizes)
 
@@ -28,7 +28,7 @@ final class RowCounts(decision: ScanDecision, table: => Option[Double]) {
 
   def sum(files: Array[Int]): Double = stream(files).mapToDouble(apply(_)).sum
 
-  /** Those of all files of the scan. */
+  /** The rows of all files of the scan. */
   def sum: Double = sum(Array.range(0, counted.length))
 
   /** Whole numbers, of each file. */
@@ -37,7 +37,7 @@ final class RowCounts(decision: ScanDecision, table: => Option[Double]) {
 
 object RowCounts {
 
-  /** Rows of a byte of an analyzed snapshot's data files. */
+  /** Rows per byte of an analyzed snapshot's data files. */
   def perByte(snapshot: Snapshot): Option[Double] =
     snapshot.physicalRows.flatMap(rows => share(rows.toDouble, snapshot.sizeBytes.toDouble))
 

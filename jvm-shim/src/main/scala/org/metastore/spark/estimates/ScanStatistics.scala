@@ -21,8 +21,8 @@ import org.metastore.spark.statistics.objects.{DoubleOrder, Values}
 import org.metastore.spark.statistics.values.ColumnHistogram
 
 /**
- * What the optimizer is told of a scan: the rows of its files that satisfy its filter, and the columns of those rows, so that
- * Spark's own estimate of the filter, which it makes of them once more, ends at that number.
+ * The statistics of a scan for the optimizer: the rows of its files that satisfy its filter, and the columns of those rows. Spark
+ * applies its own estimate of the filter to them once more; the numbers are such that it ends at the right number of rows.
  */
 final class ScanStatistics(
     analyzed: FileSetStatistics,
@@ -41,7 +41,7 @@ final class ScanStatistics(
   private val files =
     new PartitionStatistics(analyzed, Array.tabulate(decision.rows.length)(partitions), rows.whole)
 
-  /** Of a table of very many files the statistics of those that are read are enough: `places` are theirs. */
+  /** The statistics of all files, or of those alone that are read where these are few; `places` are the places of these. */
   private val (statistics, places) =
     if (survivors.length <= analyzed.files.length / Fewer && analyzed.groups(Nil).nonEmpty)
       (files.among(survivors), survivors.indices.toArray)
@@ -110,7 +110,7 @@ final class ScanStatistics(
     else math.max(1.0, number * filter.leftByJoins)
   }
 
-  /** The rows that satisfy the filter, and how they are known. */
+  /** The number of rows that satisfy the filter, with its source. */
   def summary: Option[ScanEstimate] = matching.map { number =>
     val bySize = if (survivors.exists(rows.isBySize)) Seq("size") else Nil
     val sources = (conditions.columns.map(_.source) ++ bySize).distinct.sorted
@@ -134,7 +134,7 @@ final class ScanStatistics(
     else tableDistinct(column.key).exists(_.files == decision.total) && survivors.forall(analyzed.isKnown)
   }
 
-  /** What Spark will take the filter to let through, of the columns that it is told of: all, where it only asks for sizes. */
+  /** The share of rows that Spark will estimate for the filter from the columns that it gets; 1 where it uses sizes alone. */
   private lazy val (sparkShare: Double, withheldColumns: Set[String]) =
     if (filter.isEmpty || estimate.isEmpty || !SQLConf.get.cboEnabled) (1.0, Set.empty[String])
     else {
@@ -167,10 +167,10 @@ final class ScanStatistics(
     stat.copy(distinctCount = distinct)
   }
 
-  // Spark's share is asked of them before Spark is told.
+  // Spark's share is computed from them before Spark gets them.
   private val statsOfMatching = TrieMap.empty[(String, DataType), Option[ColumnStat]]
 
-  /** Of the rows that satisfy the filter. */
+  /** Statistics of the rows that satisfy the filter. */
   private def statOfMatching(key: String, dataType: DataType): Option[ColumnStat] =
     if (!isSupported(dataType)) None
     else statsOfMatching.getOrElseUpdate((key, dataType), computeStatOfMatching(key, dataType))
@@ -229,7 +229,7 @@ final class ScanStatistics(
       read.flatMap(_.maxLen).getOrElse(length(dataType, -1)))
   }
 
-  /** Files repeat each other's values, which their buckets do not tell. */
+  /** The share of distinct values that is left when files repeat each other's values, which their buckets do not show. */
   private def repeatedShare(restricted: ColumnConditions, read: Option[ColumnStat]): Double =
     read.flatMap(_.distinctCount) match {
       case Some(count) if !restricted.ofTable =>
@@ -260,7 +260,7 @@ final class ScanStatistics(
       histogram <- ColumnHistogram.fromFiles(dataType, summary, sizes, trusted, isComplete)
     } yield histogram
 
-  /** Of all rows of the files that are read. */
+  /** Statistics of all rows of the files that are read. */
   private def ofFilesRead(key: String, dataType: DataType): Option[ColumnStat] =
     if (survivors.isEmpty || physicalRows <= 0 || !isSupported(dataType)) None
     else for {
@@ -308,7 +308,7 @@ final class ScanStatistics(
       length(dataType, stream(nonNull).mapToLong(sizes.maxLen(_)).max.getAsLong.toDouble))
   }
 
-  /** Of files that hold one value each, such as those of a partition, the values themselves tell how many there are. */
+  /** The distinct count of files that hold one value each, such as those of partitions. */
   private def singles(summary: ColumnSummary, sizes: ColumnSizes, nonNull: Array[Int]): Option[Double] =
     if (!stream(nonNull).allMatch(file => sizes.distinct(file) == 1 && summary.bounds.hasLo(file))) None
     else summary.bounds.los match {

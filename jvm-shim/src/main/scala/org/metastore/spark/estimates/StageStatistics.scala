@@ -10,10 +10,10 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.Recoverable
 
 /**
- * Keeps what is known of columns when adaptive execution plans a query again.
+ * Keeps column statistics when adaptive execution plans a query again.
  *
- * A stage that has run tells its rows and bytes and nothing of its columns, and then Spark takes each join with it for a
- * cartesian product: it no longer broadcasts what was rightly estimated to be small.
+ * A stage that has run has numbers of rows and bytes but no column statistics. Spark then takes each join with it for a cartesian
+ * product, and no longer broadcasts a side that was rightly estimated to be small.
  */
 object StageStatisticsRule extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan =
@@ -24,7 +24,7 @@ object StageStatisticsRule extends Rule[LogicalPlan] {
     }
 }
 
-/** A stage that has the rows that came and the columns that were estimated. */
+/** A stage with the rows that it returned and the columns that were estimated. */
 private final class StageWithColumns(stage: LogicalQueryStage)
   extends LogicalQueryStage(stage.logicalPlan, stage.physicalPlan)
   with Logging {

@@ -6,7 +6,7 @@ import org.apache.spark.sql.types.StructType
 /** The numbers of the files that a file relation reads, where Spark looks for them: in its catalog table. */
 object V1Statistics {
 
-  /** None where the rows of a file are unknown: a size without rows says less than Spark's own. */
+  /** The numbers; None where the rows of a file are unknown: a size without rows says less than Spark's own. */
   def fromFiles(
       schema: StructType,
       files: ScanStatistics,

@@ -8,12 +8,12 @@ import org.metastore.spark.statistics.columns.CatalystValue
 import org.metastore.spark.statistics.objects.SummaryRow
 import org.metastore.spark.statistics.values.Histogram
 
-/** What Spark's own ANALYZE says of a column, from what is known of all rows of a table. */
+/** Column statistics in the form of Spark's own ANALYZE, from the summary of a whole table. */
 object WholeTableStatistics {
 
   /**
-   * Everything that Spark's catalog holds of a column, or nothing at all: half of it makes Spark estimate zero rows. A minimum or
-   * maximum is there where it is certain to be a value; NaN is greater than all numbers, and Spark's estimates fail on it.
+   * The full statistics of a column in Spark's catalog, or none at all: with half of them Spark estimates zero rows. A minimum or
+   * maximum is there if it is certain to be a value; NaN is greater than all numbers, and Spark's estimates fail on it.
    *
    * @param bins the histogram of the column, where one is wanted, and how many bins it may have
    */
