@@ -17,10 +17,10 @@ import org.metastore.spark.statistics.columns.{FileGroupStatistics, FileSetStati
 import org.metastore.spark.statistics.objects.Encoding
 
 /**
- * The conditions of conjuncts, put to the statistics of files.
+ * Evaluates the conditions of conjuncts on the statistics of files.
  *
- * @param equal    of some conjuncts an equal condition on expressions that have statistics
- * @param together what follows from several conjuncts
+ * @param equal    equal conditions on expressions with statistics, by the place of the conjunct
+ * @param together consequences of several conjuncts
  */
 private[pruning] final class ConjunctFilter(
     override val conjuncts: IndexedSeq[Expression],
@@ -31,7 +31,7 @@ private[pruning] final class ConjunctFilter(
   extends PruningFilter {
   import ConjunctFilter._
 
-  /** What follows from several conjuncts together, or from one in another way. */
+  /** Consequences of several conjuncts together, or of one in another form. */
   private val consequences: IndexedSeq[Consequence] = {
     val (places, onExpressions) = equal.toIndexedSeq.sortBy(_._1).unzip
     val ofSingle = onExpressions.indices.map { i =>
@@ -41,7 +41,7 @@ private[pruning] final class ConjunctFilter(
     (Intersections.find(compiled) ++ together ++ ofSingle ++ ofSeveral).toIndexedSeq
   }
 
-  /** The conjuncts, and behind them what follows from several: the place of a condition is its mark. */
+  /** The conjuncts, then the consequences: the place of a condition is its mark. */
   private val conditions: IndexedSeq[Condition] =
     compiled.map(Intersections.tighten) ++ consequences.map(_.condition)
 
@@ -102,7 +102,7 @@ private[pruning] final class ConjunctFilter(
     candidates.skippedBy
   }
 
-  /** The result, or what is made of a failure that a query goes on without; where planning is late, that is raised. */
+  /** The result, or that of `recover` for a failure; raises that planning is late. */
   private def unlessLate[A](compute: => A)(recover: Throwable => A): A =
     try compute
     catch {

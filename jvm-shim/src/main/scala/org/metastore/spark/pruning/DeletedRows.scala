@@ -1,9 +1,9 @@
 package org.metastore.spark.pruning
 
 /**
- * How many rows of a data file deletes take away.
+ * The number of rows of a data file that deletes take away.
  *
- * @param isExact whether they take away so many, and not fewer
+ * @param isExact whether the number is exact; else it may be less
  */
 final case class DeletedRows(atMost: Long, isExact: Boolean) {
 
@@ -13,24 +13,24 @@ final case class DeletedRows(atMost: Long, isExact: Boolean) {
   /** Whether anything is known of them. */
   def isKnown: Boolean = atMost < Long.MaxValue
 
-  /** Whether it is certain how many of so many rows of the file are live: a vector may list others. */
+  /** Whether the number of live rows among `rows` rows is certain: a deletion vector may list rows that do not exist. */
   def isExactOf(rows: Long): Boolean = isExact && atMost <= rows
 
-  /** How many rows are certain to be live among so many rows of the file. */
+  /** The number of rows that are certain to be live among `rows` rows of the file. */
   def liveOf(rows: Long): Long = math.max(0L, rows - atMost)
 }
 
 object DeletedRows {
 
-  /** Those of a file without deletes. */
+  /** No deleted row. */
   val Zero: DeletedRows = exactly(0L)
 
-  /** Those of a file of which every row may be deleted. */
+  /** Any number of rows, up to all. */
   val Unknown: DeletedRows = atMost(Long.MaxValue)
 
-  /** So many rows, and not fewer. */
+  /** Exactly this number of rows. */
   def exactly(rows: Long): DeletedRows = DeletedRows(rows, isExact = true)
 
-  /** So many rows, or fewer. */
+  /** At most this number of rows. */
   def atMost(rows: Long): DeletedRows = DeletedRows(rows, isExact = false)
 }

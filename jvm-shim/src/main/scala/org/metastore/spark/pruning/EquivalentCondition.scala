@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.{BooleanType, DataType, StringType}
 import org.metastore.spark.pruning.Relation.Comparison
 import org.metastore.spark.reason.Attempt
 
-/** Writes a condition in another way for which there are rules: true, false and NULL of the same rows. */
+/** Rewrites a condition to one that has rules, and is true, false and NULL for the same rows. */
 private[pruning] object EquivalentCondition {
 
   def unapply(condition: Expression): Option[Expression] = condition match {
@@ -32,7 +32,7 @@ private[pruning] object EquivalentCondition {
       byOperand(condition)
   }
 
-  /** A test is written twice: not one with tests inside. */
+  /** `if(test, first, second)` as AND and OR. The test stands twice in it: not one with tests inside. */
   private def branch(test: Expression, first: Expression, second: Expression): Option[Expression] =
     if (!isPlain(test)) None
     else {
@@ -48,7 +48,7 @@ private[pruning] object EquivalentCondition {
     }
   }
 
-  /** A condition on literals and on a value that is one of several says of each what it does of that one alone. */
+  /** A condition on a choice of values, such as CASE, as one condition for each branch. */
   private def byOperand(condition: Expression): Option[Expression] = {
     def replace(from: Expression)(to: Expression) =
       fold(condition.mapChildren(child => if (child eq from) to else child))

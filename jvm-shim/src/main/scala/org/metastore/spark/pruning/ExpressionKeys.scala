@@ -20,9 +20,9 @@ import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.ColumnEntry
 
 /**
- * By what an expression over columns is known to statistics: equal keys, equal values of every row. What the values depend on
- * beside the columns is part of it: zone, ANSI mode, the versions of Spark and Java, and of users' functions the version that the
- * session's settings give them. An expression of which that is not certain has no key.
+ * The keys of expressions over columns in the statistics: expressions with equal keys have equal values in every row. A key covers
+ * all that the values depend on beside the columns: time zone, ANSI mode, versions of Spark and Java, and the version that the
+ * session's settings give a user's function. An expression for which this is not certain has no key.
  *
  * @param conf      the settings of the session that evaluates the expression
  * @param columnKey the key of a column or a field of structs

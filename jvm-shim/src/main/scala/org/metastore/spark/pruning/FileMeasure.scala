@@ -6,25 +6,25 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.columns.{ColumnSummary, FileSetStatistics, NoBounds}
 
-/** An aggregate function that can be computed of files without reading them: of each from its statistics, exactly or not at all. */
+/** An aggregate function that is computed from the statistics of files: for each file exactly, or not at all. */
 trait FileMeasure {
 
-  /** Keys and types of the columns that are asked for. */
+  /** Keys and types of the columns that it reads. */
   def columns: Seq[(String, DataType)]
 
   /**
-   * What is known of the files, with the rows of each.
+   * Computes the measure of files.
    *
-   * @param among   the files that are going to be asked about
+   * @param among   the files whose measure is wanted
    * @param deleted the rows that deletes take away from each of these
    */
   def compute(files: FileSetStatistics, among: BitSet, deleted: Int => DeletedRows): MeasuredFiles
 }
 
-/** A measure that is known of files without deletes alone: which rows are deleted, nobody knows. */
+/** A measure that is known of files without deletes alone: which rows are deleted is unknown. */
 private[pruning] trait WholeFileMeasure extends FileMeasure {
 
-  /** What is known of files without deletes. */
+  /** Computes the measure of files without deletes. */
   def computeWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles
 
   override final def compute(
@@ -43,7 +43,7 @@ private final class WholeFiles(whole: BitSet, measured: MeasuredFiles) extends M
   override def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = measured.parts(files, others)
 }
 
-/** What a measure is of the files of one scan. */
+/** A measure of the files of one scan. */
 private[pruning] trait MeasuredFiles {
 
   /** Whether the file's statistics say exactly what its rows add to the measure. */
@@ -53,15 +53,15 @@ private[pruning] trait MeasuredFiles {
   def total(files: BitSet): Option[Any]
 
   /**
-   * The same where other files are read: one value for each part of the function, as `MergeableFunction` has them. None where the
-   * measure of all rows would not be exact.
+   * The measure in the parts of `MergeableFunction`, to be merged with those of files that are read. None where the measure of all
+   * rows would not be exact.
    *
-   * @param others how many rows each of them has; -1: not known
+   * @param others how many rows each of the files has that are read; -1: not known
    */
   def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = total(files).map(Seq(_))
 }
 
-/** What COUNT(DISTINCT) is of some rows where it is merged with that of others: their values, as Catalyst's internal ones. */
+/** A partial COUNT(DISTINCT), to be merged with others: the set of values, as Catalyst's internal ones. */
 final case class DifferentValues(values: Seq[Any])
 
 private[pruning] object FileMeasure {
@@ -72,7 +72,7 @@ private[pruning] object FileMeasure {
     measure(summary.getOrElse(unknown(column, files.files.length)))
   }
 
-  // No file is known of it, and the measure of no file is still that of its function.
+  // A column without statistics: the measure of no files is still that of its function.
   private def unknown(column: ColumnReference, length: Int): ColumnSummary = new ColumnSummary(
     column.key,
     column.dataType,

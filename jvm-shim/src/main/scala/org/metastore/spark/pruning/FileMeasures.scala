@@ -20,7 +20,7 @@ import org.metastore.spark.statistics.objects.{DoubleOrder, Values}
 object FileMeasures {
   import FileMeasure.measured
 
-  /** The measure that a function of all rows of a scan is; None where statistics do not tell. */
+  /** The measure of an aggregate function; None where statistics cannot answer it. */
   def fromFunction(function: AggregateExpression, resolver: ColumnResolver): Option[FileMeasure] = {
     val lookup = new ColumnLookup(resolver)
     def column(child: Expression): Option[ColumnReference] = lookup.find(child).toOption
@@ -51,7 +51,7 @@ object FileMeasures {
     case other => other
   }
 
-  /** How many rows have each value of a column that groups rows, or none: as pairs of value and count. None where statistics do not tell. */
+  /** The number of rows of each group by a column, as pairs of value and count; None where statistics cannot answer it. */
   def fromGrouping(grouping: Expression, resolver: ColumnResolver): Option[FileMeasure] =
     findOrdered(grouping, new ColumnLookup(resolver)).map(GroupCount)
 
@@ -252,7 +252,7 @@ object FileMeasures {
       to(key) = to.get(key).fold((value, rows)) { case (first, before) => (first, before + rows) }
   }
 
-  /** What tells values of a kind apart. */
+  /** Keys that are equal for equal values. */
   private def keysOf(values: Values): Iterator[Any] = values match {
     case Values.Longs(numbers) => numbers.iterator
     case Values.Bytes(texts) =>

@@ -6,10 +6,10 @@ import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.columns.FileSetStatistics
 
 /**
- * The files that a LIMIT leaves unread: the others hold the rows that it asks for.
+ * The files that a LIMIT leaves unread, as the other files hold enough rows.
  *
- * @param label what EXPLAIN calls it
- * @param why   the reason of each of them
+ * @param label the name in EXPLAIN
+ * @param why   the reason for each of the files
  */
 final class LimitedFiles private (val dropped: BitSet, val label: String, val why: Int => Reason)
 
@@ -19,12 +19,12 @@ object LimitedFiles {
     if (dropped.isEmpty) None else Some(new LimitedFiles(dropped, label, why))
 
   /**
-   * What is left unread because so many rows are enough.
+   * The files that are left unread because the wanted rows are in other files.
    *
    * @param survivors  files that are read without the LIMIT
-   * @param excludable those among them of which the statistics are right
+   * @param excludable those of them that their statistics may exclude
    * @param full       files all of whose live rows match
-   * @param deleted    what deletes take away from each of these
+   * @param deleted    deleted rows of each of these
    */
   private[spark] def by(
       wanted: WantedRows,
@@ -63,7 +63,7 @@ object LimitedFiles {
    * Why an ORDER BY with a LIMIT leaves no file out.
    *
    * @param full    files all of whose live rows match
-   * @param deleted what deletes take away from each of these
+   * @param deleted deleted rows of each of these
    */
   private[spark] def whyNone(
       limit: Long,

@@ -5,7 +5,7 @@ import org.apache.spark.sql.types.{DataType, Decimal, DecimalType}
 import org.metastore.spark.statistics.columns.{CatalystValue, TypePromotion}
 import org.metastore.spark.statistics.objects.{Encoding, UnsignedOrder, Values}
 
-/** Takes values of literals to the order in which bounds are kept, and builds sets of them. */
+/** Converts values of literals to the order in which bounds are stored, and builds sets of them. */
 private[pruning] object LiteralValues {
 
   /** A value in the order of bounds, of one of two kinds. */

@@ -5,10 +5,10 @@ import java.util.BitSet
 import org.metastore.spark.statistics.columns.{ColumnSummary, CountedValues, NoBounds}
 
 /**
- * Finds the files of which a live row has the least value, or the greatest: more rows have it than are deleted.
+ * Finds the files in which a live row has the least value, or the greatest: more rows have it than are deleted.
  *
- * @param among    the files that are going to be asked about
- * @param deleted  the rows that deletes take away from each of these
+ * @param among    the files to look at
+ * @param deleted  deleted rows of each of these
  * @param countsOf reads how many rows of files have each value
  */
 private[pruning] final class LiveBounds(
@@ -19,7 +19,7 @@ private[pruning] final class LiveBounds(
     countsOf: Array[Int] => collection.Map[Int, CountedValues]) {
   private val bounds = summary.bounds
 
-  // Bounds do not tell of NaN, nor the two zeros apart.
+  // Bounds leave NaN out, and do not tell the two zeros apart.
   private val areOfAllValues = !summary.isFloatingPoint && bounds != NoBounds
 
   /** Whether some live row of a file has the bound, which is known to be a value of the file. */

@@ -5,8 +5,8 @@ import java.time.{Instant, ZoneId}
 import org.apache.spark.sql.catalyst.util.DateTimeConstants.SECONDS_PER_DAY
 
 /**
- * The clocks of a zone, which are set back now and then: no instant from one on shows an earlier local time than `earliest` of it,
- * none up to one a later than `latest`. Offsets lie within 18 hours of UTC, so that those of instants two days apart do not turn them.
+ * The clock of a time zone, which is set back now and then. From an instant on the clock never shows an earlier local time than at
+ * `earliest`, and up to it never a later one than at `latest`. Offsets lie within 18 hours of UTC: two days are enough.
  *
  * @param perSecond units of an instant
  */

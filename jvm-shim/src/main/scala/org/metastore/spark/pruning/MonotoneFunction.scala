@@ -12,12 +12,12 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.metastore.spark.pruning.IntegralTypes.Integral
 
 /**
- * A function of one value that never decreases, and never gives NULL for a value: Spark's own expression says what it makes of a bound.
+ * A function of one value that never decreases and is never NULL for a value. Spark's own expression computes it for a bound.
  *
  * @param argument  where the expression takes the value
- * @param isTotal   whether it is defined of every value. Otherwise it is of all between two of which it is
+ * @param isTotal   whether it is defined for every value; otherwise for all values between two for which it is
  * @param isDefined whether the expression's result for a value may be used
- * @param clock     of a function of local time, the clock that tells it of instants
+ * @param clock     for a function of local time, the clock that shows it at an instant
  */
 private[pruning] final case class MonotoneFunction(
     expression: Expression,
@@ -45,7 +45,7 @@ private[pruning] final case class MonotoneFunction(
   def latest(value: Any): Any = clock.fold(value)(_.latest(value.asInstanceOf[Long]))
 }
 
-/** Recognises them. Rounding, too, never turns the order of two numbers; NaN is the greatest of all, before as after. */
+/** Recognises such functions. Rounding never reverses the order of two numbers; NaN is the greatest value before and after. */
 private[pruning] object MonotoneFunction {
 
   def unapply(expression: Expression): Option[MonotoneFunction] = expression match {

@@ -11,7 +11,7 @@ import org.metastore.spark.statistics.columns.{
 }
 import org.metastore.spark.statistics.objects.{DecimalBytes, Encoding}
 
-/** Takes the bounds of a value to the bounds of a monotone function of it. */
+/** Maps the bounds of a value to the bounds of a monotone function of it. */
 private[pruning] sealed trait Step extends (Bounds => Bounds)
 
 private[pruning] object Step {

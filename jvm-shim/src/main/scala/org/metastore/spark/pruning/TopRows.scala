@@ -8,11 +8,11 @@ import org.metastore.spark.statistics.columns.ColumnSummary
 import org.metastore.spark.statistics.objects.Values
 
 /**
- * Finds the files that hold none of the first rows in an order. Rows that are certain to match prove it where enough of them
- * come strictly before every row of a file: equal rows are told apart by what nobody knows here.
+ * Finds the files that hold none of the first rows in an order: enough rows that are certain to match come strictly before every row
+ * of such a file. Rows that are equal in the order may come in any sequence.
  *
- * @param summary what is known of the column by which the rows are ordered
- * @param deleted what deletes take away from each file
+ * @param summary statistics of the column that orders the rows
+ * @param deleted deleted rows of each file
  */
 private[spark] final class TopRows(
     limit: Long,

@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.FloatType
 import org.metastore.spark.statistics.columns.CatalystValue
 import org.metastore.spark.statistics.objects.Values
 
-/** Asks one predicate about the values of many files, each different value once. */
+/** Evaluates one predicate on the values of many files, on each distinct value once. */
 private[pruning] final class ValueTrial(
     predicate: ValuePredicate,
     use: ColumnReference,

@@ -8,10 +8,10 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.columns.TypePromotion
 
-/** So many of the rows of a scan that satisfy its filter are enough: whichever they are, or the first in an order. */
+/** The number of matching rows of a scan that are enough: any of them, or the first in an order. */
 private[spark] final case class WantedRows(limit: Long, order: Option[RowOrder] = None) {
 
-  /** The same as a text without colons: equal ones have equal texts. */
+  /** A text without colons; equal wanted rows have equal texts. */
   def text: String = (limit.toString +: order.toSeq.flatMap { by =>
     Seq(
       by.isAscending.toString,
@@ -24,7 +24,7 @@ private[spark] final case class WantedRows(limit: Long, order: Option[RowOrder] 
 
 private[spark] object WantedRows {
 
-  /** What `text` says. */
+  /** The wanted rows of a `text`. */
   def parse(text: String): WantedRows = text.split(",").map(URLDecoder.decode(_, UTF_8.name)) match {
     case Array(limit, isAscending, nullsFirst, key, name, dataType) =>
       val column = ColumnReference(key, name, DataType.fromJson(dataType))
