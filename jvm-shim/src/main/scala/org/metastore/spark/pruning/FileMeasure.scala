@@ -44,7 +44,7 @@ private final class WholeFiles(whole: BitSet, measured: MeasuredFiles) extends M
 }
 
 /** A measure of the files of one scan. */
-private[pruning] trait MeasuredFiles {
+private[spark] trait MeasuredFiles {
 
   /** Whether the file's statistics say exactly what its rows add to the measure. */
   def isKnown(file: Int): Boolean

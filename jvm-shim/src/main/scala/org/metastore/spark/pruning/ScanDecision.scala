@@ -9,7 +9,7 @@ import org.metastore.spark.statistics.columns.FileList
 import org.metastore.spark.statistics.objects.TableIdentity
 
 /**
- * What was decided about one scan, and why: EXPLAIN, SQL metrics, `metastore.explain` and the log all read it here.
+ * The decision on the files of one scan, with its reasons: EXPLAIN, SQL metrics, `metastore.explain` and the log all show it.
  *
  * @param table     the table's name as plans show it
  * @param files     the data files that the table format itself would have read
@@ -20,11 +20,11 @@ import org.metastore.spark.statistics.objects.TableIdentity
  * @param filesWithChanges files whose rows other files change: read whatever the verdict says
  * @param live      all data files of the snapshot
  * @param estimate  how many rows satisfy the scan's filter
- * @param limited   what a LIMIT leaves unread
- * @param answered  what is not read because the statistics tell what an aggregate asks of its rows
- * @param isJoined  the keys of a join choose among the files when the query runs
- * @param full      the files of which every row is live and matches, where it was asked which rows are enough
- * @param question  what was asked of the statistics; None where nothing was
+ * @param limited   files that a LIMIT leaves unread
+ * @param answered  files that are not read because the statistics answer an aggregate of their rows
+ * @param isJoined  whether the keys of a join choose among the files when the query runs
+ * @param full      the files of which every row is live and matches, where a LIMIT may choose files
+ * @param question  the question to the statistics; None where there was none
  * @param topK      why an ORDER BY with a LIMIT leaves no file unread
  */
 final class ScanDecision(
@@ -46,31 +46,37 @@ final class ScanDecision(
 
   /** The files that are read. */
   val survivors: BitSet = FileSets.where(files.length) { file =>
-    !isLimited(file) && !isAnswered(file) &&
-    (filesWithChanges.get(file) || contradictoryFiles.get(file) || outcome.fold(
-      _ => true,
-      _.verdicts.isKept(file)))
+    !isLimited(file) && !isAnswered(file) && (isReadAnyway(file) || isKept(file))
   }
 
-  /** Those among them that may still be excluded by what their statistics say. */
+  /** Whether a file is read whatever the verdict on it is. */
+  private def isReadAnyway(file: Int): Boolean = filesWithChanges.get(file) || contradictoryFiles.get(file)
+
+  private def isKept(file: Int): Boolean = outcome match {
+    case Right(verdict) => verdict.verdicts.isKept(file)
+    case Left(_) => true
+  }
+
+  /** The files that are read and whose statistics may still exclude them. */
   def excludable: BitSet = FileSets.without(FileSets.without(survivors, filesWithChanges), contradictoryFiles)
 
-  /** The paths of live files that hold no row that matches; none where a LIMIT has left files unread. */
-  def pathsSkipped: Seq[String] = if (limited.isDefined || answered.isDefined) Nil
-  else skipped.map(files.paths(_)) ++ leftOut.map(_._1)
+  /** The paths of live files without a matching row; none where files are left unread for another reason. */
+  def pathsSkipped: Seq[String] =
+    if (limited.isDefined || answered.isDefined) Nil
+    else skipped.map(files.paths(_)) ++ leftOut.map(_._1)
 
   /** The paths of the files that are read. */
   def survivingPaths: Set[String] = Indexed.set((0 until before).filter(survivors.get(_)))(files.paths(_))
 
   private def skipped: Seq[Int] = (0 until before).filterNot(survivors.get(_))
 
-  /** The live files that were not left to us, with their rows. */
+  /** The live files that the table format or the query left out, with their rows. */
   private def leftOut: Seq[(String, Option[Long])] = {
     val paths = files.paths.toSet
     live.list().filterNot { case (path, _) => paths(path) }
   }
 
-  /** Whether the statistics answer an aggregate of files, and no more than these are read. */
+  /** Whether the statistics answer an aggregate of some of the files. */
   def isAnswered: Boolean = answered.isDefined
 
   private def isLimited(file: Int): Boolean = limited.exists(_.dropped.get(file))
@@ -82,61 +88,55 @@ final class ScanDecision(
   def before: Int = files.length
   def after: Int = survivors.cardinality
 
-  /** Files of the snapshot that were not left to us, as far as they can be counted. */
+  /** Files of the snapshot that the table format or the query left out, as far as they can be counted. */
   val skippedByFormat: Long = live.beyond(before)
 
   /** Live data files of the snapshot. */
   def total: Long = before + skippedByFormat
 
-  /** Bytes of the files that were left to us and are not read. */
+  /** Bytes of the files that the decision drops. */
   def bytesSkipped: Long = skipped.map(files.sizes(_)).sum
 
-  /** What left data files unread, and how many: conjuncts, a LIMIT, the table format. Of a scan that was left alone the reason. */
+  /** Each cause of unread files with their number: conjuncts, a LIMIT, the table format. For a scan that was left alone the reason. */
   def unread: Seq[(String, Long)] = outcome match {
-    case Left(why) =>
-      Seq(why.code.name -> 0L)
+    case Left(why) => Seq(why.code.name -> 0L)
     case Right(verdict) =>
-      val by = for (file <- skipped) yield {
-        if (isLimited(file)) limited.get.label
-        else if (isAnswered(file)) ReasonCode.AnsweredByStatistics.name
-        else verdict.conjuncts.lift(verdict.verdicts.skippedBy(file)).getOrElse(ReasonCode.SkippedEmpty.name)
-      }
-      val counted = for ((what, files) <- by.groupBy(identity)) yield what -> files.size.toLong
-      counted.toSeq.sortBy(-_._2) ++ Seq(live.by -> skippedByFormat).filter(_._2 > 0)
+      val causes = skipped.map(causeOf(_, verdict))
+      val counts = for ((cause, files) <- causes.groupBy(identity)) yield cause -> files.size.toLong
+      val byFormat = if (skippedByFormat > 0) Seq(live.by -> skippedByFormat) else Nil
+      counts.toSeq.sortBy(-_._2) ++ byFormat
   }
 
-  /** Equal only for equal statistics and equal files kept: belongs into equality of the scan. */
+  private def causeOf(file: Int, verdict: ScanDecision.Verdict): String =
+    if (isLimited(file)) limited.get.label
+    else if (isAnswered(file)) ReasonCode.AnsweredByStatistics.name
+    else verdict.conjuncts.lift(verdict.verdicts.skippedBy(file)).getOrElse(ReasonCode.SkippedEmpty.name)
+
+  /** Equal only for equal statistics and equal files kept: a part of the scan's equality. */
   lazy val fingerprint: AnyRef = {
     // Formats plan manifests in parallel: the order of equal scans' files may differ.
     ScanDecision.Fingerprint(version, survivingPaths, outcome.left.toOption.map(_.code.name))
   }
 
-  /** The same scan if no file of it is dropped, for another reason. */
-  def withoutPruning(why: Reason): ScanDecision = copy(Left(why), estimate, None)
+  /** The decision to drop no file, for a reason. */
+  def withoutPruning(why: Reason): ScanDecision = copy(outcome = Left(why), limited = None)
 
-  /** The same scan with the number that the optimizer was told. */
-  def withEstimate(told: ScanEstimate): ScanDecision = copy(outcome, () => Some(told), limited)
+  /** The decision with the estimate that the optimizer got. */
+  def withEstimate(rows: ScanEstimate): ScanDecision = copy(estimate = () => Some(rows))
 
-  /** The same scan if the keys of a join choose among its files later; None where nothing was decided about them yet. */
+  /** The decision before the keys of a join choose among the files; None where the scan was left alone. */
   def beforeJoin: Option[ScanDecision] =
     if (outcome.isLeft) None
-    else Some(new ScanDecision(
-      table,
-      files,
-      rows,
-      outcome,
-      contradictoryFiles,
-      version,
-      filesWithChanges,
-      live,
-      estimate,
-      isJoined = true,
-      question = question))
+    else Some(copy(limited = None, answered = None, isJoined = true, full = new BitSet, topK = None))
 
-  private def copy(
-      outcome: Either[Reason, ScanDecision.Verdict],
-      estimate: () => Option[ScanEstimate],
-      limited: Option[LimitedFiles]): ScanDecision =
+  private[spark] def copy(
+      outcome: Either[Reason, ScanDecision.Verdict] = outcome,
+      estimate: () => Option[ScanEstimate] = estimate,
+      limited: Option[LimitedFiles] = limited,
+      answered: Option[BitSet] = answered,
+      isJoined: Boolean = isJoined,
+      full: BitSet = full,
+      topK: Option[Reason] = topK): ScanDecision =
     new ScanDecision(
       table,
       files,
@@ -159,8 +159,10 @@ final class ScanDecision(
     case Right(_) =>
       val byFormat = if (skippedByFormat > 0) s", $skippedByFormat by ${live.by}" else ""
       val byLimit = limited.fold("")(unread => s", ${unread.label}")
-      val files =
-        answered.fold(s"$total -> $after files")(known => s"${known.cardinality} files answered, $after read")
+      val files = answered match {
+        case Some(known) => s"${known.cardinality} files answered, $after read"
+        case None => s"$total -> $after files"
+      }
       val byJoin = if (isJoined) ", join" else ""
       val remarks = (live.unasked ++ unusedStatistics).map(why => s", ${why.sentence}").mkString
       s"[Metastore: $files$byFormat$byLimit$byJoin$remarks]"
@@ -170,9 +172,13 @@ final class ScanDecision(
   }
 
   /** Why statistics that exist could not be used for some conjunct. */
-  def unusedStatistics: Option[Reason] =
-    outcome.toOption.toSeq.flatMap(_.verdicts.unusedConjuncts.values).find(why =>
-      ScanDecision.troubles(why.code))
+  def unusedStatistics: Option[Reason] = unusedConjuncts.find(why => ScanDecision.troubles(why.code))
+
+  /** Why conjuncts could not be used, in their order. */
+  private def unusedConjuncts: Seq[Reason] = outcome match {
+    case Right(verdict) => verdict.verdicts.unusedConjuncts.toSeq.sortBy(_._1).map(_._2)
+    case Left(_) => Nil
+  }
 
   /** Why a file is read or not. */
   def reason(file: Int): Reason = outcome match {
@@ -189,25 +195,24 @@ final class ScanDecision(
       verdict.verdicts.reason(file)
   }
 
-  /** One row a live data file, as `metastore.explain` shows them; one without a path where no files are known. */
+  /** One row for each live data file, as `metastore.explain` shows them; one without a path where no files are known. */
   def perFile(scan: Int): Seq[FileDecision] = {
-    val left = (0 until files.length).map { file =>
-      row(scan, Some(files.paths(file)), survivors.get(file), reason(file), Some(rows(file)).filter(_ >= 0))
+    val decided = for (file <- 0 until files.length) yield {
+      val count = if (rows(file) >= 0) Some(rows(file)) else None
+      row(scan, Some(files.paths(file)), survivors.get(file), reason(file), count)
     }
-    val all = left ++ leftOut.map { case (path, number) =>
-      row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), number)
+    val byFormat = for ((path, count) <- leftOut)
+      yield row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), count)
+    outcome match {
+      case Left(why) if decided.isEmpty && byFormat.isEmpty =>
+        Seq(row(scan, None, isKept = !ScanDecision.readsNothing(why.code), why, None))
+      case _ => decided ++ byFormat
     }
-    if (all.nonEmpty) all
-    else outcome.left.toOption.toSeq.map(why =>
-      row(scan, None, isKept = !ScanDecision.readsNothing(why.code), why, None))
   }
 
   private def row(scan: Int, path: Option[String], isKept: Boolean, why: Reason, rows: Option[Long]) = {
-    val unused = if (isKept)
-      outcome.toOption.toSeq.flatMap(_.verdicts.unusedConjuncts.toSeq.sortBy(_._1).map(_._2))
-    else Nil
-    val ofScan = if (isKept) live.unasked ++ topK else Nil
-    val sentence = (why +: (unused ++ ofScan)).map(_.sentence).distinct.mkString("; ")
+    val remarks = if (isKept) unusedConjuncts ++ live.unasked ++ topK else Nil
+    val sentence = (why +: remarks).map(_.sentence).distinct.mkString("; ")
     FileDecision(
       scan,
       table,
@@ -235,15 +240,15 @@ object ScanDecision {
     override lazy val hashCode: Int = (version, kept, refused).hashCode
   }
 
-  /** A scan that is read as without us. */
+  /** The decision to leave a scan alone. */
   def withoutPruning(table: String, why: Reason): ScanDecision =
     new ScanDecision(table, new FileList(Array.empty, Array.empty), Array.empty, Left(why), new BitSet, "")
 }
 
 /**
- * What a scan asks of the statistics of its table, to be asked again of files that are imagined.
+ * The question of a scan to the statistics of its table, to be asked again of imagined files.
  *
- * @param wanted so many rows are enough; None: all
+ * @param wanted the rows that are enough; None: all are wanted
  */
 final case class ScanQuestion(
     table: TableIdentity,
@@ -265,11 +270,11 @@ final case class FileDecision(
     sentence: String)
 
 /**
- * The live data files of the snapshot that a scan reads, before the table format and the query's own choice of files and
- * partitions leave some to us.
+ * The live data files of the snapshot that a scan reads, before the table format and the query's own filters leave some of them out.
  *
- * @param number  how many there are; `None` where counting them would list them
- * @param unasked conjuncts by which the table format was to skip nothing, each with the reason
+ * @param by      who leaves files out
+ * @param number  their number; `None` where counting them would list them
+ * @param unasked reasons why the table format was not to skip files by some conjuncts
  */
 final class LiveFiles(
     val by: String,
@@ -277,15 +282,15 @@ final class LiveFiles(
     val list: () => Seq[(String, Option[Long])],
     val unasked: Seq[Reason] = Nil) {
 
-  /** How many there are beyond the files of a scan, as far as they can be counted. */
+  /** The number of live files beyond those of a scan, as far as they can be counted. */
   def beyond(files: Int): Long = number.fold(0L)(all => math.max(0L, all - files))
 }
 
 object LiveFiles {
 
-  /** Of a scan of which nothing is known. */
+  /** The live files of a scan whose snapshot is unknown. */
   val Unknown: LiveFiles = new LiveFiles("", None, () => Nil)
 }
 
-/** How many rows of a scan satisfy its filter, as the optimizer is told. */
+/** The rows of a scan that satisfy its filter, as the optimizer gets them. */
 final case class ScanEstimate(rows: Long, source: String, isExact: Boolean)
