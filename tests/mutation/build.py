@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 
 SHIM = Path(__file__).resolve().parents[2] / "jvm-shim"
 SOURCES = SHIM / "src/main/scala/org/metastore/spark"
-MUTATED = ("pruning/*.scala", "scan/Join*.scala", "scan/Aggregate*.scala", "scan/ScanPlanner.scala")
+MUTATED = (
+    "pruning/*.scala",
+    "scan/Join*.scala",
+    "scan/Aggregate*.scala",
+    "scan/ScanPlanner.scala",
+    "scan/ScannedFiles.scala",
+)
 ROUNDS = 12
 OPTIONS = ("-encoding", "UTF-8", "-nowarn", "-Xmaxerrs", "100000")
 SWITCH = """package org.metastore.spark.pruning

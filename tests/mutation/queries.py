@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 FILES, ROWS, AT_ONCE = 8, 25, 4
 OF_JOINS = ("JoinKeyFilter.scala", "JoinPruningRule.scala")
 OF_EXPRESSIONS = ("ExpressionKeys.scala", "ExpressionColumns.scala", "FilterCompiler.scala")
-OF_SCANS = ("AggregateAnswer.scala", "AggregateRequest.scala", "ScanPlanner.scala")
+OF_SCANS = (
+    "AggregateAnswer.scala",
+    "AggregateRequest.scala",
+    "JoinedFiles.scala",
+    "ScannedFiles.scala",
+    "ScanPlanner.scala",
+)
 LEFT_JOIN = "SELECT f.k, f.v FROM {fact} f LEFT JOIN {fact} g ON f.k = g.v JOIN {dim} d"
 JOINS = (
     "SELECT k, v FROM {fact} f JOIN {dim} d ON f.k = d.id WHERE d.small = 105",

@@ -17,45 +17,47 @@ import org.apache.spark.sql.types.{DecimalType, DoubleType}
 import org.metastore.spark.reason.Indexed
 
 /**
- * Aggregates whose answer follows from the statistics of the files that their scan would read: then none is read. Where it
- * follows of most of them, the others are read, and what they add is merged with it.
+ * Answers aggregates from the statistics of the files that their scan would read. Where statistics answer for most of the files, the
+ * others are read and their partial results are merged with the answer.
  */
 private[scan] final class AggregateAnswer(planner: ScanPlanner) extends PredicateHelper {
 
-  /** What is planned in an aggregate's place; None: it stays. May throw. */
+  /** The plan in an aggregate's place; None: the aggregate stays. May throw. */
   def replace(aggregate: Aggregate): Option[LogicalPlan] = aggregate.child match {
     case PhysicalOperation(columns, filters, leaf: LeafNode) if aggregate.groupingExpressions.size <= 1 =>
-      val (group, results) = (aggregate.groupingExpressions.headOption, AggregateAnswer.asComputed(aggregate))
+      val group = aggregate.groupingExpressions.headOption
+      val results = AggregateAnswer.asComputed(aggregate)
       val functions = results.flatMap(_.collect { case function: AggregateExpression => function }).distinct
-      val asked = requestOf(group, functions, columns, filters, leaf)
-      if (!asked.isPossible) None
-      else RelationAdapters.first(_.answer(leaf, asked, planner)).map { answer =>
-        val rows = asked.rows(answer.totals)
-        new AggregateInPlace(aggregate.child, group, results, functions, rows, answer).plan
+      val request = toRequest(group, functions, columns, filters, leaf)
+      val answer =
+        if (request.isPossible) RelationAdapters.first(_.answer(leaf, request, planner)) else None
+      answer.map { measured =>
+        val rows = request.rows(measured.totals)
+        new AggregateInPlace(aggregate.child, group, results, functions, rows, measured).plan
       }
     case _ => None
   }
 
-  // Above a scan stand columns with other names, and expressions, that the functions name.
-  private def requestOf(
+  // Between aggregate and scan a projection may rename columns and compute expressions.
+  private def toRequest(
       group: Option[Expression],
       functions: Seq[AggregateExpression],
       columns: Seq[NamedExpression],
       filters: Seq[Expression],
       leaf: LeafNode): AggregateRequest = {
-    val meant =
+    val definitions =
       AttributeMap[Expression](columns.map(column => column.toAttribute -> withoutName(column)))
     // In a query columns stand as the user wrote them; formats look for them by the names of the relation.
-    val own = AttributeMap[Expression](leaf.output.map(column => column -> column))
-    def named[E <: Expression](expression: E): E =
-      ReplacedColumns(expression, own).asInstanceOf[E]
+    val ofRelation = AttributeMap[Expression](leaf.output.map(column => column -> column))
+    def byRelationNames[E <: Expression](expression: E): E =
+      ReplacedColumns(expression, ofRelation).asInstanceOf[E]
     def ofScan[E <: Expression](expression: E): E =
-      named(ReplacedColumns(expression, meant).asInstanceOf[E])
+      byRelationNames(ReplacedColumns(expression, definitions).asInstanceOf[E])
     AggregateRequest(
-      filters.flatMap(splitConjunctivePredicates).map(named(_)),
+      filters.flatMap(splitConjunctivePredicates).map(byRelationNames(_)),
       group.map(ofScan(_)),
       functions.map(ofScan(_)),
-      columns.map(named(_)))
+      columns.map(byRelationNames(_)))
   }
 
   private def withoutName(column: NamedExpression): Expression = column match {
@@ -66,7 +68,7 @@ private[scan] final class AggregateAnswer(planner: ScanPlanner) extends Predicat
 
 private object AggregateAnswer {
 
-  /** The results of an aggregate as Spark is going to compute them: it adds short decimals by their digits, where it may. */
+  /** The results of an aggregate as Spark will compute them: a later rule lets it add short decimals as integers. */
   private def asComputed(aggregate: Aggregate): Seq[NamedExpression] = {
     val excluded = SQLConf.get.optimizerExcludedRules.toSeq.flatMap(_.split(",").map(_.trim))
     if (excluded.contains(DecimalAggregates.ruleName)) aggregate.aggregateExpressions
@@ -78,10 +80,10 @@ private object AggregateAnswer {
 }
 
 /**
- * What is planned in the place of an aggregate.
+ * The plan in the place of an aggregate.
  *
- * @param results what it computes
- * @param rows    of the answer, or of what is to be merged
+ * @param results output expressions of the aggregate
+ * @param rows    of the answer, or of the partial results that are to be merged
  */
 private final class AggregateInPlace(
     child: LogicalPlan,
@@ -92,60 +94,66 @@ private final class AggregateInPlace(
     answer: MeasuredScan) {
 
   def plan: LogicalPlan = answer.rest match {
-    case None =>
-      val values =
-        (group ++ functions).map(one => AttributeReference(one.sql, one.dataType, one.nullable)()).toSeq
-      Project(named(values, values.drop(group.size)), answered(values))
-    case Some(rest) =>
-      // What is counted once makes groups of the rows that are read: the values that others have are then counted once.
-      val apart = group.orElse(functions.find(_.isDistinct).map(_.aggregateFunction.children.head))
-      val split = functions.map(MergeableFunction.fromExpression)
-      val aggregates =
-        for (function <- split; part <- function.parts) yield part.toAggregateExpression()
-      val computed = apart ++ aggregates
-      val values = computed.map(one => AttributeReference(one.sql, one.dataType)()).toSeq
-      val open = Aggregate(
-        apart.toSeq,
-        computed.map(one => Alias(one, one.sql)()).toSeq,
-        child.transformUp { case _: LeafNode => rest })
-      val remaining = values.drop(apart.size).iterator
-      val merged = split.map { function =>
-        val parts = if (function.parts.isEmpty) values.take(1) else function.parts.map(_ => remaining.next())
-        function.merged(parts)
-      }
-      Aggregate(values.take(group.size), named(values, merged), Union(answered(values), open))
+    case None => planAnswer
+    case Some(rest) => planMerge(rest)
+  }
+
+  private def planAnswer: LogicalPlan = {
+    val columns = group.toSeq ++ functions
+    val values = columns.map(column => AttributeReference(column.sql, column.dataType, column.nullable)())
+    Project(toResults(values, values.drop(group.size)), answered(values))
+  }
+
+  /** The answer merged with the partial results of the files that `rest` reads. */
+  private def planMerge(rest: LogicalPlan): LogicalPlan = {
+    // A column with DISTINCT groups the rows that are read: a value that answered files have, too, is then counted once.
+    val grouping = group.orElse(functions.find(_.isDistinct).map(_.aggregateFunction.children.head))
+    val mergeable = functions.map(MergeableFunction.fromExpression)
+    val aggregates = mergeable.flatMap(_.parts).map(_.toAggregateExpression())
+    val columns = grouping.toSeq ++ aggregates
+    val values = columns.map(column => AttributeReference(column.sql, column.dataType)())
+    val partial = Aggregate(
+      grouping.toSeq,
+      columns.map(column => Alias(column, column.sql)()),
+      child.transformUp { case _: LeafNode => rest })
+    val remaining = values.drop(grouping.size).iterator
+    val merged = mergeable.map { function =>
+      val parts = if (function.parts.isEmpty) values.take(1) else function.parts.map(_ => remaining.next())
+      function.merge(parts)
+    }
+    Aggregate(values.take(group.size), toResults(values, merged), Union(answered(values), partial))
   }
 
   private def answered(values: Seq[Attribute]) =
     AnsweredRows(values, rows.map(InternalRow.fromSeq))(answer.decision)
 
-  /** The results of the aggregate, made of a value of the group and one of each function. */
-  private def named(values: Seq[Attribute], computed: Seq[Expression]): Seq[NamedExpression] = {
-    val shownAs = (group ++ functions).zip(values.take(group.size) ++ computed)
-    val valueOf = Indexed.entries(shownAs) { case (function, value) => function.canonicalized -> value }
-    def shown(result: Expression): Expression =
-      result.transform { case one if valueOf.contains(one.canonicalized) => valueOf(one.canonicalized) }
+  /** The results of the aggregate, by a value of the group and one of each function. */
+  private def toResults(values: Seq[Attribute], computed: Seq[Expression]): Seq[NamedExpression] = {
+    val replacements = (group ++ functions).zip(values.take(group.size) ++ computed)
+    val valueOf = Indexed.entries(replacements) { case (function, value) => function.canonicalized -> value }
+    def replaced(result: Expression): Expression =
+      result.transform { case part if valueOf.contains(part.canonicalized) => valueOf(part.canonicalized) }
     results.map {
       case column: Attribute =>
-        Alias(shown(column), column.name)(column.exprId, column.qualifier, Some(column.metadata))
-      case other => shown(other).asInstanceOf[NamedExpression]
+        Alias(replaced(column), column.name)(column.exprId, column.qualifier, Some(column.metadata))
+      case other => replaced(other).asInstanceOf[NamedExpression]
     }
   }
 }
 
 /**
- * An aggregate function of rows that lie in two places.
+ * An aggregate function whose partial results can be merged.
  *
- * @param parts  what is computed of each; nothing of what tells groups of the rows apart
- * @param merged the function of all rows, of columns with these parts, or of that with the groups
+ * @param parts partial functions; none for DISTINCT, whose column groups the rows
+ * @param merge makes the function of columns with the partial results, or of the column that groups
  */
 private final case class MergeableFunction(
     parts: Seq[AggregateFunction],
-    merged: Seq[Attribute] => Expression)
+    merge: Seq[Attribute] => Expression)
 
 private object MergeableFunction {
 
-  /** Those that `FileMeasure` knows: their sums cannot overflow. */
+  /** A function that `FileMeasure` knows: its sums cannot overflow. */
   def fromExpression(function: AggregateExpression): MergeableFunction =
     if (function.isDistinct)
       MergeableFunction(Nil, groups => Count(groups.head).toAggregateExpression(isDistinct = true))
@@ -170,9 +178,9 @@ private object MergeableFunction {
     case other => throw new IllegalArgumentException(other.prettyName)
   }
 
-  /** The sum of sums, of their type: Spark's is wider for decimals. */
-  private def sum(of: Attribute): Expression = {
-    val wide = Sum(of).toAggregateExpression()
-    if (wide.dataType == of.dataType) wide else Cast(wide, of.dataType)
+  /** The sum of partial sums in their type: Spark's is wider for decimals. */
+  private def sum(partial: Attribute): Expression = {
+    val wide = Sum(partial).toAggregateExpression()
+    if (wide.dataType == partial.dataType) wide else Cast(wide, partial.dataType)
   }
 }

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy}
 
 import org.metastore.spark.pruning.ScanDecision
 
-/** What the statistics answer in the place of an aggregate and its scan; the decision says of which files. */
+/** The rows that statistics answer in the place of an aggregate and its scan; the decision says for which files. */
 final case class AnsweredRows(output: Seq[Attribute], rows: Seq[InternalRow])(val decision: ScanDecision)
   extends LeafNode {
   override protected def otherCopyArgs: Seq[AnyRef] = Seq(decision)
@@ -20,7 +20,7 @@ final case class AnsweredRows(output: Seq[Attribute], rows: Seq[InternalRow])(va
     rowCount = Some(math.max(1, rows.length)))
 }
 
-/** The same in a physical plan. */
+/** `AnsweredRows` in a physical plan. */
 final case class AnsweredRowsExec(
     output: Seq[Attribute],
     rows: Seq[InternalRow])(@transient val decision: ScanDecision)
@@ -38,7 +38,7 @@ final case class AnsweredRowsExec(
   override def executeCollect(): Array[InternalRow] = unsafeRows
 }
 
-/** Plans what the statistics answer. */
+/** Plans `AnsweredRows`. */
 object AnsweredRowsStrategy extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case answered: AnsweredRows => Seq(AnsweredRowsExec(answered.output, answered.rows)(answered.decision))

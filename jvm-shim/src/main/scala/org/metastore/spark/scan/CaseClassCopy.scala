@@ -7,13 +7,13 @@ import scala.collection.mutable
 /**
  * Makes and copies Spark's case classes by the names of their fields.
  *
- * One build of the shim serves several lines of Spark, and these classes gain fields from line to line. What the compiler makes
- * of `copy` and of a constructor names all fields of the line that it compiles for, and is not found on another line.
+ * One build of the shim serves several lines of Spark, and these classes gain fields from line to line. A compiled call of `copy`
+ * or of a constructor has all fields of the line that it was compiled for, and is not found on another line.
  */
 private[scan] object CaseClassCopy {
 
   /**
-   * Returns a copy with other values of some fields.
+   * Copies with other values of some fields.
    *
    * @throws IllegalArgumentException a field is not one of the class
    */
@@ -27,35 +27,36 @@ private[scan] object CaseClassCopy {
   }
 
   /**
-   * Makes an instance of some fields; the others have the defaults of the class.
+   * Makes an instance with these fields; the others have the defaults of the class.
    *
    * @throws IllegalArgumentException a field is not one of the class
    */
-  def create[T <: Product](made: Class[T], fields: (String, Any)*): T = {
-    val names = fieldNames(made)
-    requireFields(made, names, fields)
+  def create[T <: Product](caseClass: Class[T], fields: (String, Any)*): T = {
+    val names = fieldNames(caseClass)
+    requireFields(caseClass, names, fields)
     val explicit = fields.toMap
     val values = mutable.ArrayBuffer.empty[Any]
-    for (name <- names) values += explicit.getOrElse(name, default(made, values.toSeq))
-    construct(made, values.toSeq)
+    for (name <- names) values += explicit.getOrElse(name, default(caseClass, values.toSeq))
+    construct(caseClass, values.toSeq)
   }
 
-  private def construct[T](made: Class[_ <: T], values: Seq[Any]): T =
-    constructorOf(made).newInstance(values.map(_.asInstanceOf[AnyRef]): _*).asInstanceOf[T]
+  private def construct[T](caseClass: Class[_ <: T], values: Seq[Any]): T =
+    constructorOf(caseClass).newInstance(values.map(_.asInstanceOf[AnyRef]): _*).asInstanceOf[T]
 
-  private def constructorOf(made: Class[_]): Constructor[_] = made.getConstructors.maxBy(_.getParameterCount)
+  private def constructorOf(caseClass: Class[_]): Constructor[_] =
+    caseClass.getConstructors.maxBy(_.getParameterCount)
 
-  /** The compiler writes lazy values first, which are not final, then the parameters of a case class in their order. */
-  private def fieldNames(made: Class[_]): IndexedSeq[String] = {
-    val fields = made.getDeclaredFields.filter { field =>
+  /** The names of the fields in their order: the compiler writes lazy values first, which are not final, then the parameters. */
+  private def fieldNames(caseClass: Class[_]): IndexedSeq[String] = {
+    val fields = caseClass.getDeclaredFields.filter { field =>
       Modifier.isFinal(field.getModifiers) && !Modifier.isStatic(field.getModifiers)
     }
-    fields.take(constructorOf(made).getParameterCount).map(_.getName).toIndexedSeq
+    fields.take(constructorOf(caseClass).getParameterCount).map(_.getName).toIndexedSeq
   }
 
-  private def requireFields(made: Class[_], names: Seq[String], fields: Seq[(String, Any)]): Unit =
+  private def requireFields(caseClass: Class[_], names: Seq[String], fields: Seq[(String, Any)]): Unit =
     for ((name, _) <- fields)
-      require(names.contains(name), s"${made.getSimpleName} has no field $name")
+      require(names.contains(name), s"${caseClass.getSimpleName} has no field $name")
 
   // Java promises no order of declared fields, although every JVM keeps that of the class file.
   private def requireOrder(original: Product, names: Seq[String], i: Int): Unit = {
@@ -63,15 +64,16 @@ private[scan] object CaseClassCopy {
     require(value == original.productElement(i), s"${original.productPrefix} has its fields in another order")
   }
 
-  /** The default of the field after these values. That of a later list of parameters may look at those of earlier lists. */
-  private def default(made: Class[_], values: Seq[Any]): Any = {
-    val companion = Class.forName(made.getName + "$", true, made.getClassLoader).getField("MODULE$").get(null)
+  /** The default of the field after these values. In a later list of parameters it may depend on those of earlier lists. */
+  private def default(caseClass: Class[_], values: Seq[Any]): Any = {
+    val companion =
+      Class.forName(caseClass.getName + "$", true, caseClass.getClassLoader).getField("MODULE$").get(null)
     val name = "apply$default$" + (values.length + 1)
     companion.getClass.getMethods.find(_.getName == name) match {
       case Some(method) =>
         val earlier = values.take(method.getParameterCount).map(_.asInstanceOf[AnyRef])
         method.invoke(companion, earlier: _*)
-      case None => throw new NoSuchMethodException(s"${made.getName}.$name")
+      case None => throw new NoSuchMethodException(s"${caseClass.getName}.$name")
     }
   }
 }

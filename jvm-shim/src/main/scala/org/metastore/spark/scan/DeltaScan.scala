@@ -25,12 +25,10 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
   private val table = DeltaTable.fromIndex(relation.location)
 
   override val root: Path = new Path(table.location)
-  override val id: TableIdentity = TableIdentity(
-    DeltaTable.name,
-    table.uuid,
-    table.location,
-    label.getOrElse(s"${DeltaTable.name}.`$root`"),
-    ownFiles = table.ownFiles)
+  override val id: TableIdentity = {
+    val name = FileScan.nameOf(DeltaTable.name, root, label)
+    TableIdentity(DeltaTable.name, table.uuid, table.location, name, ownFiles = table.ownFiles)
+  }
 
   // The relation's schema does not know the physical names, the snapshot's does.
   private lazy val schema = table.schema(None)
@@ -57,23 +55,22 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
   override def lineage: Iterator[String] = table.current.iterator.flatMap(table.lineage)
 
   override def live(index: FileIndex, name: Option[TableIdentifier]): LiveFiles = {
-    val number = Try {
-      val total = Reflection.call[AnyRef](scan, "total")
-      Reflection.call[Option[Any]](total, "files").map(_.toString.toLong)
-    }
     def rowsByPath = table.currentFiles.map(file => file.path -> file.rows)
-    new LiveFiles("Delta", number.toOption.flatten, () => rowsByPath)
+    new LiveFiles("Delta", Try(countFiles).getOrElse(None), () => rowsByPath)
+  }
+
+  private def countFiles: Option[Long] = {
+    val total = Reflection.call[AnyRef](scan, "total")
+    Reflection.call[Option[Any]](total, "files").map(_.toString.toLong)
   }
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
-    for {
-      directory <- listed.toIndexedSeq
-      file <- directory.files
-    } yield ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
+    for (file <- FileScan.filesOf(listed))
+      yield ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
 
   override def countRows(files: IndexedSeq[ScanFile]): IndexedSeq[ScanFile] = {
-    val known = Indexed.by(deltaFiles)(file => (file.path, file.size))
-    files.map(file => known.getOrElse((file.path, file.size), file))
+    val counted = Indexed.by(deltaFiles)(file => (file.path, file.size))
+    files.map(file => counted.getOrElse((file.path, file.size), file))
   }
 
   override def recognizable(index: FileIndex): FileIndex = IndexStandIn.create(index, relation.location)
@@ -92,20 +89,20 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
         partition = partitionOf(file.partition))
     }
 
-  private lazy val partitionFields = for {
+  private lazy val partitionColumns: Seq[DeltaScan.PartitionColumn] = for {
     name <- table.partitionColumns
     field <- schema.fields if field.name == name && DeltaScan.isPlain(field.dataType)
     key <- DeltaTable.key(schema, Seq(name), _ == _)
-  } yield (name, key, field.dataType)
+  } yield DeltaScan.PartitionColumn(name, key, field.dataType)
 
-  private val typed = mutable.HashMap.empty[(String, String), Option[Literal]] // files share them
+  private val literals = mutable.HashMap.empty[(String, String), Option[Literal]] // files share them
 
   private def partitionOf(texts: Map[String, String]): Map[String, Literal] = {
     val values = for {
-      (name, key, dataType) <- partitionFields
-      text <- texts.get(name)
-      literal <- typed.getOrElseUpdate((name, text), DeltaScan.literal(text, dataType))
-    } yield key -> literal
+      column <- partitionColumns
+      text <- texts.get(column.name)
+      literal <- literals.getOrElseUpdate((column.name, text), DeltaScan.literal(text, column.dataType))
+    } yield column.key -> literal
     values.toMap
   }
 }
@@ -117,10 +114,13 @@ private[scan] object DeltaScan extends ScanFormat {
   private val PreparingRule = "org.apache.spark.sql.delta.stats.PrepareDeltaScan"
   private val Transaction = "org.apache.spark.sql.delta.OptimisticTransaction"
 
-  /** Whether all writers put values of a type into the log in one way. */
+  /** A partition column whose values in the log can be read. */
+  private final case class PartitionColumn(name: String, key: String, dataType: DataType)
+
+  /** Whether all writers write values of a type into the log in one way. */
   private def isPlain(dataType: DataType): Boolean = dataType != TimestampType && dataType != BinaryType
 
-  /** A value of a partition column as the log has it: the empty text is null. */
+  /** The value of a partition column by its text in the log; an empty text is null. */
   private def literal(text: String, dataType: DataType): Option[Literal] =
     if (text == null || text.isEmpty) Some(Literal(null, dataType))
     else {
@@ -129,9 +129,10 @@ private[scan] object DeltaScan extends ScanFormat {
     }
 
   /** The Delta table behind a relation, if Delta has chosen its files. */
-  override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
-    if (relation.location.getClass.getName == Prepared) Some(new DeltaScan(relation, label))
-    else None
+  override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] = {
+    val isPrepared = relation.location.getClass.getName == Prepared
+    if (isPrepared) Some(new DeltaScan(relation, label)) else None
+  }
 
   /** Whether the query is part of a write to a Delta table: MERGE, INSERT .. SELECT, CTAS. */
   private def isInsideWrite(relation: HadoopFsRelation): Boolean = {
@@ -140,7 +141,7 @@ private[scan] object DeltaScan extends ScanFormat {
     Reflection.call[Option[_]](companion, "getActive").isDefined
   }
 
-  /** Delta's own rule finds nothing left to do then. */
+  // Delta's own rule finds nothing left to do then.
   override def prepareRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan =
     if (plan.isInstanceOf[Subquery] || !plan.exists(isUnprepared)) plan
     else {

@@ -25,7 +25,7 @@ private[scan] object FileMetrics {
   val After = "metastoreFilesAfter"
   val ByFormat = "metastoreFilesByFormat"
 
-  /** What was decided, in numbers. */
+  /** The decision in numbers. */
   def fromDecision(decision: ScanDecision): Array[CustomTaskMetric] = decision.outcome match {
     case Right(_) => Array(
         FileCount(Before, decision.total),

@@ -13,10 +13,9 @@ import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.estimates.{RelationColumns, V1Statistics}
 import org.metastore.spark.pruning.{ConjunctRefusal, LiveFiles, ScanDecision, WantedRows}
-import org.metastore.spark.reason.{Indexed, Reason}
-import org.metastore.spark.statistics.TableStatistics
-import org.metastore.spark.statistics.objects.TableIdentity
-import org.metastore.spark.tables.UnsupportedRelease
+import org.metastore.spark.reason.Indexed
+import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
+import org.metastore.spark.tables.{FileRelation, UnsupportedRelease}
 
 /** Tables that Spark reads as file relations: Delta's, Hudi's, and plain Parquet. */
 private[scan] final class FileRelationAdapter extends RelationAdapter {
@@ -34,48 +33,55 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
 
   override def answer(
       relation: LogicalPlan,
-      asked: AggregateRequest,
+      request: AggregateRequest,
       planner: ScanPlanner): Option[MeasuredScan] = relation match {
-    case Files(logical, files) if ScanMark.find(files).isEmpty && mayLimit(logical, files, asked.conjuncts) =>
+    case Files(logical, files)
+        if ScanMark.find(files).isEmpty && mayLimit(logical, files, request.conjuncts) =>
       for {
-        table <-
-          try tableBehind(logical, files).filter(_.restriction(planner.settings).isEmpty)
-          catch { case _: UnsupportedRelease => None }
-        known <- planner.statistics(table.id).toOption
-        read = table.listPartitions(asked.conjuncts)
-        counted <- table.countedFiles(read, asked.conjuncts)
+        table <- unrestrictedTable(logical, files, planner)
+        statistics <- planner.statistics(table.id).toOption
+        read = table.listPartitions(request.conjuncts)
+        counted <- table.countedFiles(read, request.conjuncts)
         scanned = ScannedFiles(
           table.id,
           counted,
-          table.resolver(known.manifest),
+          table.resolver(statistics.manifest),
           table.live(files.location, logical.catalogTable.map(_.identifier)),
           areChosen = true)
-        measured <- measureNow(scanned, read, table, asked, planner)
+        measured <- measureNow(scanned, read, table, request, planner)
         answer <-
-          measured.reading(scanOfRest(logical, read, table, counted, asked.conjuncts, measured.decision))
+          measured.reading(scanOfRest(logical, read, table, counted, request.conjuncts, measured.decision))
       } yield answer
     case _ => None
   }
 
+  private def unrestrictedTable(
+      logical: LogicalRelation,
+      files: HadoopFsRelation,
+      planner: ScanPlanner): Option[FileScan] =
+    try tableBehind(logical, files).filter(_.restriction(planner.settings).isEmpty)
+    catch { case _: UnsupportedRelease => None }
+
+  /** The answer for the files as they are now: Spark may have listed them long ago. */
   private def measureNow(
       scanned: ScannedFiles,
       read: HadoopFsRelation,
       table: FileScan,
-      asked: AggregateRequest,
+      request: AggregateRequest,
       planner: ScanPlanner): Option[MeasuredScan] =
-    planner.measure(scanned, asked).flatMap { measured =>
-      val now = table.asNow(scanned.files, list(read, table, asked.conjuncts))
+    planner.measure(scanned, request).flatMap { measured =>
+      val now = table.asNow(scanned.files, list(read, table, request.conjuncts))
       if (now eq scanned.files) Some(measured)
-      else planner.measure(scanned.copy(files = now), asked)
+      else planner.measure(scanned.copy(files = now), request)
     }
 
   private def list(
       read: HadoopFsRelation,
       table: FileScan,
       conjuncts: Seq[Expression]): Seq[PartitionDirectory] = {
-    val (ofPartition, ofData) =
+    val (partitionFilters, dataFilters) =
       DataSourceUtils.getPartitionFiltersAndDataFilters(read.partitionSchema, conjuncts)
-    table.listWhole(read.location, ofPartition, ofData)
+    table.listWhole(read.location, partitionFilters, dataFilters)
   }
 
   /** The relation with the files alone that are to be read. Delta looks for deleted rows in no index but its own. */
@@ -89,18 +95,19 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     if (decision.survivors.stream.anyMatch(file => !counted(file).deletedRows.contains(0.0))) None
     else {
       val listed = list(read, table, conjuncts)
-      FixedFileIndex.fromDecision(read.location, listed, table.files(listed), decision).map { index =>
-        val rows = decision.survivors.stream.toArray.toSeq.map(decision.rows(_))
-        val numbers = CatalogStatistics(
-          index.sizeInBytes,
-          if (rows.contains(-1L)) None else Some(BigInt(rows.sum).max(1)))
-        val entry =
-          CaseClassCopy(logical.catalogTable.getOrElse(pathTable(table, read)), "stats" -> Some(numbers))
+      for (index <- FixedFileIndex.fromDecision(read.location, listed, table.files(listed), decision)) yield {
+        val numbers = CatalogStatistics(index.sizeInBytes, rowsRead(decision))
+        val entry = withNumbers(logical, table, read, numbers)
         WithTags(
-          logical.copy(relation = read.copy(location = index)(read.sparkSession), catalogTable = Some(entry)),
+          logical.copy(relation = FileScan.withLocation(read, index), catalogTable = Some(entry)),
           logical)
       }
     }
+
+  private def rowsRead(decision: ScanDecision): Option[BigInt] = {
+    val rows = decision.survivors.stream.toArray.map(decision.rows(_))
+    if (rows.contains(-1L)) None else Some(BigInt(rows.sum).max(1))
+  }
 
   override def table(relation: LogicalPlan): Option[TableIdentity] = relation match {
     case Files(logical, files) if ScanMark.find(files).isEmpty => tableBehind(logical, files).map(_.id)
@@ -110,10 +117,9 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
   override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns] =
     relation match {
       case Files(logical, files) =>
-        for {
-          table <- tableBehind(logical, files)
-          known <- planner.statistics(table.id).toOption
-        } yield planner.columns(table.id, known, table.estimateResolver(known.manifest), table.lineage)
+        tableBehind(logical, files).flatMap { table =>
+          planner.columns(table.id, table.lineage)(table.estimateResolver)
+        }
       case _ => None
     }
 
@@ -130,7 +136,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
   private object Files {
     def unapply(plan: LogicalPlan): Option[(LogicalRelation, HadoopFsRelation)] = plan match {
       case logical: LogicalRelation if !logical.isStreaming =>
-        Some(logical.relation).collect { case files: HadoopFsRelation => logical -> files }
+        for (files <- FileRelation.unapply(logical)) yield (logical, files)
       case _ => None
     }
   }
@@ -142,30 +148,49 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       above: ScanContext,
       planner: ScanPlanner): LogicalPlan = {
     val conjuncts = above.conjuncts.map(withRelationNames(_, logical))
-    lazy val known = planner.statistics(table.id)
-    lazy val wanted = if (!mayLimit(logical, files, conjuncts)) None
-    else
-      known.toOption.flatMap(found => above.wanted(planner.columnsOf(found, table.resolver(found.manifest))))
-    val mark = planner.restriction.orElse(table.restriction(planner.settings)) match {
-      case Some(why) => ScanMark.refuse(why)
-      case None =>
-        known.fold(ScanMark.refuse, s => ScanMark.Permit(s.fingerprint, table.root.toString, wanted))
-    }
+    lazy val wanted =
+      if (mayLimit(logical, files, conjuncts)) planner.wantedRows(table.id, above)(table.resolver)
+      else None
+    val mark = markOf(table, wanted, planner)
     if (!planner.estimates) withMark(logical, files, mark, logical.catalogTable)
-    else {
-      val read =
-        if (known.isLeft) files
-        else ScanPlanner.recover(sizeOf(table), files)(table.listPartitions(conjuncts))
-      val planned = planScan(logical, read, table, conjuncts, wanted, planner, known)
-      val numbers = planned.flatMap(catalogNumbers(files, table, _, known, planner))
-      val fixed =
-        // who is left alone lists when it runs, as without us
-        if (numbers.isDefined && mark.isInstanceOf[ScanMark.Permit]) read
-        else files
-      val copy = withMark(logical, fixed, mark, withStatistics(logical, files, table, numbers))
-      for (one <- planned) copy.setTagValue(ScanDecisions.Decision, one.decision)
-      copy
+    else planner.statistics(table.id) match {
+      case Left(_) => withMark(logical, files, mark, withoutNumbers(logical, table))
+      case Right(statistics) =>
+        val read = ScanPlanner.recover(sizeOf(table), files)(table.listPartitions(conjuncts))
+        val planned =
+          planScan(logical, read, table, ScanRequest(conjuncts, wanted), planner, statistics.manifest)
+        withEstimates(logical, files, read, table, mark, planned, planner, statistics.manifest)
     }
+  }
+
+  private def markOf(table: FileScan, wanted: => Option[WantedRows], planner: ScanPlanner): ScanMark =
+    planner.restriction.orElse(table.restriction(planner.settings)) match {
+      case Some(why) => ScanMark.refuse(why)
+      case None => planner.statistics(table.id) match {
+          case Left(why) => ScanMark.refuse(why)
+          case Right(statistics) =>
+            ScanMark.Permit(statistics.fingerprint, table.root.toString, wanted)
+        }
+    }
+
+  private def withEstimates(
+      logical: LogicalRelation,
+      files: HadoopFsRelation,
+      read: HadoopFsRelation,
+      table: FileScan,
+      mark: ScanMark,
+      planned: Option[ScanPlan],
+      planner: ScanPlanner,
+      statistics: Manifest): LogicalPlan = {
+    val copy = planned.flatMap(catalogNumbers(files, table, _, statistics, planner)) match {
+      case Some(numbers) =>
+        // a scan that is left alone lists when it runs, as without us
+        val listed = if (mark.isInstanceOf[ScanMark.Permit]) read else files
+        withMark(logical, listed, mark, Some(withNumbers(logical, table, files, numbers)))
+      case None => withMark(logical, files, mark, withoutNumbers(logical, table))
+    }
+    for (scan <- planned) copy.setTagValue(ScanDecisions.Decision, scan.decision)
+    copy
   }
 
   // The physical scan must know the whole filter, and each file must have its rows when it is read.
@@ -173,13 +198,15 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       logical: LogicalRelation,
       files: HadoopFsRelation,
       conjuncts: Seq[Expression]): Boolean = {
-    val partition = AttributeSet(logical.resolve(files.partitionSchema, SQLConf.get.resolver))
+    val partitionColumns = AttributeSet(logical.resolve(files.partitionSchema, SQLConf.get.resolver))
     val options = new FileSourceOptions(files.options)
-    !options.ignoreCorruptFiles && !options.ignoreMissingFiles && conjuncts.forall { conjunct =>
-      val ofPartition = conjunct.references.intersect(partition)
-      ConjunctRefusal.reason(
-        conjunct).isEmpty && (ofPartition.isEmpty || ofPartition.size == conjunct.references.size)
+    def isKnown(conjunct: Expression): Boolean = {
+      val ofPartition = conjunct.references.intersect(partitionColumns)
+      val isOfOneKind = ofPartition.isEmpty || ofPartition.size == conjunct.references.size
+      isOfOneKind && ConjunctRefusal.reason(conjunct).isEmpty
     }
+    if (options.ignoreCorruptFiles || options.ignoreMissingFiles) false
+    else conjuncts.forall(isKnown)
   }
 
   // In a query columns stand as the user wrote them; Spark's listings look for them by the names of the relation.
@@ -203,64 +230,53 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
 
   private def planScan(
       logical: LogicalRelation,
-      files: HadoopFsRelation,
+      read: HadoopFsRelation,
       table: FileScan,
-      conjuncts: Seq[Expression],
-      wanted: => Option[WantedRows],
+      request: ScanRequest,
       planner: ScanPlanner,
-      known: => Either[Reason, TableStatistics]): Option[ScanPlan] =
-    for {
-      statistics <- known.toOption
-      listed <- orNone(table)(table.countedFiles(files, conjuncts))
-    } yield {
-      val asked =
-        EstimateRequest(logical.output, table.estimateResolver(statistics.manifest), () => table.lineage)
-      planner.plan(
-        table.id,
-        listed,
-        ScanRequest(conjuncts, wanted),
-        table.resolver(statistics.manifest),
-        LiveFiles.Unknown,
-        Some(asked))
+      statistics: Manifest): Option[ScanPlan] =
+    for (counted <- orNone(table)(table.countedFiles(read, request.conjuncts))) yield {
+      val estimate =
+        EstimateRequest(logical.output, table.estimateResolver(statistics), () => table.lineage)
+      val scan = ScannedFiles(table.id, counted, table.resolver(statistics), LiveFiles.Unknown)
+      planner.plan(scan, request, Some(estimate))
     }
 
   private def catalogNumbers(
       files: HadoopFsRelation,
       table: FileScan,
       planned: ScanPlan,
-      known: => Either[Reason, TableStatistics],
+      statistics: Manifest,
       planner: ScanPlanner): Option[CatalogStatistics] =
     orNone(table)(planner.countTime {
       val attributes =
         Indexed.entries(files.schema)(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)())
-      for {
-        numbers <- planned.numbers
-        statistics <- known.toOption
-        estimated = table.estimateResolver(statistics.manifest)
-        found <- V1Statistics.fromFiles(
+      val resolver = table.estimateResolver(statistics)
+      planned.numbers.flatMap { numbers =>
+        V1Statistics.fromFiles(
           files.schema,
           numbers,
-          name => if (planner.isLate) None else estimated.key(attributes(name), Nil))
-      } yield found
+          name => if (planner.isLate) None else resolver.key(attributes(name), Nil))
+      }
     })
 
-  private def orNone[A](table: FileScan)(found: => Option[A]): Option[A] =
-    ScanPlanner.recover(sizeOf(table), Option.empty[A])(found)
+  private def orNone[A](table: FileScan)(value: => Option[A]): Option[A] =
+    ScanPlanner.recover(sizeOf(table), Option.empty[A])(value)
 
   private def sizeOf(table: FileScan): String = s"The size of ${table.id.name}"
 
-  private def withStatistics(
+  /** The relation's entry in the catalog with our numbers; a table that is read by its path has none, and Spark looks there. */
+  private def withNumbers(
       logical: LogicalRelation,
-      files: HadoopFsRelation,
       table: FileScan,
-      numbers: Option[CatalogStatistics]): Option[CatalogTable] =
-    if (numbers.isEmpty)
-      logical.catalogTable.map(entry =>
-        CaseClassCopy(entry, "stats" -> table.fallbackStatistics(entry.stats)))
-    else
-      Some(CaseClassCopy(logical.catalogTable.getOrElse(pathTable(table, files)), "stats" -> numbers))
+      files: HadoopFsRelation,
+      numbers: CatalogStatistics): CatalogTable =
+    CaseClassCopy(logical.catalogTable.getOrElse(pathTable(table, files)), "stats" -> Some(numbers))
 
-  // A table read by its path has no entry in a catalog, where Spark looks for numbers.
+  private def withoutNumbers(logical: LogicalRelation, table: FileScan): Option[CatalogTable] =
+    for (entry <- logical.catalogTable)
+      yield CaseClassCopy(entry, "stats" -> table.fallbackStatistics(entry.stats))
+
   private def pathTable(table: FileScan, files: HadoopFsRelation): CatalogTable =
     CaseClassCopy.create(
       classOf[CatalogTable],

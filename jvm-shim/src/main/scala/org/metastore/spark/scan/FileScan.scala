@@ -2,7 +2,7 @@ package org.metastore.spark.scan
 
 import java.util.Locale
 
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileStatus, Path}
 
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
@@ -16,31 +16,31 @@ import org.metastore.spark.pruning.{ColumnResolver, LiveFiles, ScanDecision}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 
-/** A table that Spark reads as a file relation: its identity, and how its statistics name columns and files. */
+/** A table that Spark reads as a file relation: its identity, and the names of its columns and files in statistics. */
 private[scan] trait FileScan {
   def id: TableIdentity
   def root: Path
   def relation: HadoopFsRelation
 
-  /** Why no file may be dropped, beside what the whole plan forbids. */
+  /** Why no file may be dropped; None: files may be. */
   def restriction(settings: MetastoreConf): Option[Reason]
 
-  /** The relation that is planned, of which the files that an estimate counts are listed. */
+  /** The relation with the partitions chosen that these conjuncts leave, where this is done before it is listed. */
   def listPartitions(conjuncts: Seq[Expression]): HadoopFsRelation = relation
 
-  /** The data files that an estimate counts; None where there is none to be made now. */
+  /** The data files that an estimate counts; None where the files are not known yet. */
   def countedFiles(read: HadoopFsRelation, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]]
 
-  /** Those of Spark's own ANALYZE that stay where our numbers are not known: of most formats they are of an unknown version. */
+  /** The numbers of Spark's own ANALYZE that stay where ours are unknown: for most formats none, as their version is unknown. */
   def fallbackStatistics(numbers: Option[CatalogStatistics]): Option[CatalogStatistics] = None
 
   /** Finds columns of the statistics by their names in queries. */
   def resolver(statistics: Manifest): ColumnResolver
 
-  /** The same for estimates, which need not be of the very values that a scan returns. */
+  /** Finds columns for estimates, whose values need not be the very values that a scan returns. */
   def estimateResolver(statistics: Manifest): ColumnResolver = resolver(statistics)
 
-  /** The snapshot that is read and those before it, newest first; none where there are no snapshots. */
+  /** The snapshot that is read and those before it, newest first; empty where there are no snapshots. */
   def lineage: Iterator[String] = Iterator.empty
 
   /**
@@ -50,29 +50,29 @@ private[scan] trait FileScan {
    */
   def live(index: FileIndex, name: Option[TableIdentifier]): LiveFiles
 
-  /** Filters of the physical scan that hold for every row of a file without deleted rows. */
+  /** Whether a filter of the physical scan only hides deleted rows. */
   def hidesDeletedRows(filter: Expression): Boolean = false
 
   /** The data files of a listing, in its order. */
   def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile]
 
-  /** The same files of a listing, as unknown ones those that are others now: Spark may have listed them long ago. */
+  /** The same files, with an unknown version where a file has changed since Spark listed it. */
   def asNow(files: IndexedSeq[ScanFile], listed: => Seq[PartitionDirectory]): IndexedSeq[ScanFile] = files
 
-  /** The same files with what the table format knows of their rows. */
+  /** The same files with their rows, where the table format counts them. */
   def countRows(files: IndexedSeq[ScanFile]): IndexedSeq[ScanFile] = files
 
-  /** An index by which listeners recognise the table format's scans, and which lists the files of another one. */
+  /** An index of the table format's own class, which listeners recognise, and which answers as `index` does. */
   def recognizable(index: FileIndex): FileIndex = index
 
-  /** The files that are counted. */
+  /** All files that pass the filters, without the table format's own skipping of files. */
   def listWhole(
       index: FileIndex,
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
     index.listFiles(partitionFilters, dataFilters)
 
-  /** The files that the table format leaves to us; `decide` tells what we decide about a listing. */
+  /** The files that the table format leaves to us; `decide` returns our decision on a listing. */
   def list(
       index: FileIndex,
       statistics: Manifest,
@@ -84,7 +84,21 @@ private[scan] trait FileScan {
 
 private[spark] object FileScan {
 
-  /** Some files of a listing, by their place in it. */
+  /** The name of a table as plans show it: `label`, else its format and path. */
+  def nameOf(format: String, root: Path, label: Option[String]): String = label.getOrElse(s"$format.`$root`")
+
+  /** The relation with another index. */
+  def withLocation(relation: HadoopFsRelation, location: FileIndex): HadoopFsRelation =
+    relation.copy(location = location)(relation.sparkSession)
+
+  /** The files of a listing, in its order. */
+  def filesOf(listed: Seq[PartitionDirectory]): IndexedSeq[FileStatus] =
+    for {
+      directory <- listed.toIndexedSeq
+      file <- directory.files
+    } yield file.fileStatus
+
+  /** The files of a listing that are kept, by their place in it. */
   def selectFiles(listed: Seq[PartitionDirectory])(keep: Int => Boolean): Seq[PartitionDirectory] = {
     var file = -1
     val left = listed.map { partition =>
@@ -93,7 +107,7 @@ private[spark] object FileScan {
     left.filter(_.files.nonEmpty)
   }
 
-  /** The conjuncts that name nothing but some columns, given in lower case: by those of partitions Spark or Hudi chooses them. */
+  /** The conjuncts that name no other columns than these, given in lower case: Spark or Hudi chooses partitions by them. */
   def conjunctsOver(columns: Set[String], conjuncts: Seq[Expression]): Seq[Expression] = conjuncts.filter {
     c =>
       c.deterministic && !SubqueryExpression.hasSubquery(c) && c.references.nonEmpty &&
@@ -104,7 +118,7 @@ private[spark] object FileScan {
     "datetimeRebaseMode" -> SQLConf.PARQUET_REBASE_MODE_IN_READ,
     "int96RebaseMode" -> SQLConf.PARQUET_INT96_REBASE_MODE_IN_READ)
 
-  /** Why the scan's dates or timestamps are other values than those that were analyzed. */
+  /** Why a scan may return other dates or timestamps than those that were analyzed; None where it returns the same. */
   def conversionRefusal(files: HadoopFsRelation): Option[Reason] = {
     val conf = SQLConf.get
     def legacy = rebaseModes.exists { case (option, setting) =>
@@ -123,7 +137,7 @@ private[spark] object FileScan {
     case other => other == TimestampType // what stands in lists and maps has no statistics
   }
 
-  /** A scan that is read as without us. */
+  /** The reason to leave a scan alone. */
   def refuse(detail: String): Reason =
     Reason(ReasonCode.UnsupportedTable, "relation" -> "this scan", "detail" -> detail)
 }

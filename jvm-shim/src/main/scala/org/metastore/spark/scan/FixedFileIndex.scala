@@ -11,10 +11,7 @@ import org.apache.spark.sql.types.StructType
 import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.reason.Indexed
 
-/**
- * The files that a decision leaves to be read, as they were listed for it: what is answered of the others holds whenever the scan
- * is planned or runs, and whoever plans it.
- */
+/** A file index frozen to the files that a decision kept, so that the part already answered stays right if the scan is planned again. */
 private[scan] final class FixedFileIndex private (
     val delegate: FileIndex,
     directories: Seq[PartitionDirectory],
@@ -22,8 +19,8 @@ private[scan] final class FixedFileIndex private (
   extends FileIndex {
 
   override def rootPaths: Seq[Path] = delegate.rootPaths
-  override def inputFiles: Array[String] = directories.flatMap(_.files).map(_.getPath.toString).toArray
-  override def sizeInBytes: Long = directories.flatMap(_.files).map(_.getLen).sum
+  override def inputFiles: Array[String] = FileScan.filesOf(directories).map(_.getPath.toString).toArray
+  override def sizeInBytes: Long = FileScan.filesOf(directories).map(_.getLen).sum
   override def partitionSchema: StructType = delegate.partitionSchema
   override def metadataOpsTimeNs: Option[Long] = delegate.metadataOpsTimeNs
   override def refresh(): Unit = ()
@@ -32,13 +29,16 @@ private[scan] final class FixedFileIndex private (
   override def listFiles(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
-    partitionFilters.reduceOption(And(_, _)).fold(directories) { filter =>
-      val predicate = Predicate.createInterpreted(filter.transform {
-        case column: AttributeReference =>
-          BoundReference(partitionSchema.fieldNames.indexOf(column.name), column.dataType, column.nullable)
-      })
+    if (partitionFilters.isEmpty) directories
+    else {
+      val predicate = Predicate.createInterpreted(bind(partitionFilters.reduceLeft(And(_, _))))
       directories.filter(directory => predicate.eval(directory.values))
     }
+
+  private def bind(partitionFilter: Expression): Expression = partitionFilter.transform {
+    case column: AttributeReference =>
+      BoundReference(partitionSchema.fieldNames.indexOf(column.name), column.dataType, column.nullable)
+  }
 
   override def equals(other: Any): Boolean = other match {
     case that: FixedFileIndex =>
@@ -52,9 +52,9 @@ private[scan] final class FixedFileIndex private (
 private[scan] object FixedFileIndex {
 
   /**
-   * The index that lists what is left of a listing.
+   * The index that lists what a decision leaves of a listing.
    *
-   * @param files those of the listing, in its order
+   * @param files the files of the listing, in its order
    * @return None where the decision is about other files
    */
   def fromDecision(

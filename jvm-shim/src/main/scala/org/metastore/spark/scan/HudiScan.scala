@@ -32,7 +32,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       HudiTable.name,
       LakeTable.uuidOf(root),
       root.toString,
-      label.getOrElse(s"${HudiTable.name}.`$root`"))
+      FileScan.nameOf(HudiTable.name, root, label))
 
   private val partitionColumns =
     Indexed.set(HudiTable.partitionColumns(relation.location))(_.toLowerCase(Locale.ROOT))
@@ -47,12 +47,12 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] =
     Some(listSlices(read.location, FileScan.conjunctsOver(partitionColumns, conjuncts)).files)
 
-  /** Hudi's own columns are among them. */
   override def resolver(statistics: Manifest): ColumnResolver =
     new FileColumns(relation.partitionSchema.fieldNames)
 
   override def estimateResolver(statistics: Manifest): ColumnResolver = new FileColumns(Array.empty)
 
+  /** The columns of the files, Hudi's own among them; `unknown` ones have no statistics. */
   private final class FileColumns(unknown: Array[String]) extends ColumnResolver {
     private val same = SQLConf.get.resolver
 
@@ -71,7 +71,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
   private lazy val leaves: Map[Seq[String], Seq[Leaf]] =
     HudiTable.leaves(relation).groupBy(_.path.map(_.toLowerCase(Locale.ROOT)))
 
-  @volatile private var shared = Option.empty[HudiListing]
+  @volatile private var last: HudiListing = HudiListing.Empty
 
   override def listWhole(
       index: FileIndex,
@@ -79,14 +79,13 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
     listSlices(index, partitionFilters).directories
 
-  /** What the index lists without Hudi's own skipping. */
+  /** The listing of an index without Hudi's own skipping. */
   private def listSlices(index: FileIndex, partitionFilters: Seq[Expression]): HudiListing = {
-    val found = HudiListing.findOrList(index, partitionFilters) {
+    last = HudiListing.findOrList(index, partitionFilters) {
       val directories = index.listFiles(partitionFilters, Nil)
       new HudiListing(directories, new ScanFiles(filesIn(directories)))
     }
-    shared = Some(found)
-    found
+    last
   }
 
   override def lineage: Iterator[String] = {
@@ -100,26 +99,33 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       HudiTable.filesInMemory(index),
       () => ScanFile.rowsByPath(files(index.listFiles(Nil, Nil))))
 
-  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] = shared match {
-    case Some(listing) if listing.directories eq listed => listing.files
-    case _ => filesIn(listed)
+  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] = {
+    val listing = last
+    if (listing.directories eq listed) listing.files else filesIn(listed)
   }
 
   private def filesIn(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
     for {
       partition <- listed.toIndexedSeq
       file <- partition.files
-    } yield {
-      val slice = HudiScan.slice(partition.values, file.getPath)
-      val base = slice.flatMap(_.base).getOrElse(HudiScan.Base(file.getPath, file.getLen))
-      ScanFile(
-        LakeTable.pathInTable(base.path, root),
-        base.size,
-        None,
-        deletedRows = if (slice.isDefined) None else Some(0),
-        hasChanges = slice.isDefined,
-        deleted = if (slice.isEmpty) DeletedRows.Zero else DeletedRows.Unknown)
+    } yield HudiScan.slice(partition.values, file.getPath) match {
+      case Some(slice) => changedFile(slice.base.getOrElse(HudiScan.Base(file.getPath, file.getLen)))
+      case None => ScanFile(
+          LakeTable.pathInTable(file.getPath, root),
+          file.getLen,
+          None,
+          deleted = DeletedRows.Zero)
     }
+
+  /** The file of a slice whose rows are not just those of its base file. */
+  private def changedFile(base: HudiScan.Base): ScanFile =
+    ScanFile(
+      LakeTable.pathInTable(base.path, root),
+      base.size,
+      None,
+      deletedRows = None,
+      hasChanges = true,
+      deleted = DeletedRows.Unknown)
 
   /** Without Hudi's own skipping, which in Hudi 1.2.0 loses rows. */
   override def list(
@@ -132,21 +138,22 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       super.list(index, statistics, partitionFilters, dataFilters)(decide)
     else {
       val all = listSlices(index, partitionFilters).directories
-      val untold =
+      val unknown =
         if (dataFilters.isEmpty) new BitSet
         else HudiScan.unknownFiles(decide(all), statistics, dataFilters)
-      if (untold.isEmpty) all
+      if (unknown.isEmpty) all
       else {
-        val remaining = HudiScan.pathsOf(index.listFiles(partitionFilters, dataFilters)).toSet
-        val paths = HudiScan.pathsOf(all)
-        FileScan.selectFiles(all)(file => !untold.get(file) || remaining(paths(file)))
+        val leftByHudi =
+          Indexed.set(FileScan.filesOf(index.listFiles(partitionFilters, dataFilters)))(_.getPath)
+        val files = FileScan.filesOf(all)
+        FileScan.selectFiles(all)(file => !unknown.get(file) || leftByHudi(files(file).getPath))
       }
     }
 }
 
 private[scan] object HudiScan extends ScanFormat {
 
-  /** Columns that Hudi stores with each row, and lets Spark hide as if they were made when a file is read. */
+  /** Columns that Hudi stores with each row, though Spark hides them like columns that a file source computes. */
   private val stored = Set(
     "_hoodie_commit_time",
     "_hoodie_commit_seqno",
@@ -165,7 +172,7 @@ private[scan] object HudiScan extends ScanFormat {
       Some(new HudiScan(relation, label))
     } else None
 
-  /** A base file as its slice knows it: what Hudi lists of a slice with log files has a size that it estimates. */
+  /** A base file as its slice knows it: the size that Hudi lists of a slice with log files is an estimate. */
   private final case class Base(path: Path, size: Long)
 
   /** A slice whose rows are not just those of its base file; `base` where it is known. */
@@ -187,21 +194,18 @@ private[scan] object HudiScan extends ScanFormat {
   private def baseOf(file: AnyRef): Base =
     Base(new Path(Reflection.call[String](file, "getPath")), Reflection.call[Long](file, "getFileSize"))
 
-  private def pathsOf(listed: Seq[PartitionDirectory]): IndexedSeq[Path] =
-    for {
-      directory <- listed.toIndexedSeq
-      file <- directory.files
-    } yield file.getPath
-
-  /** Files that are read because the statistics tell nothing of them that the filters ask. */
+  /** Files that are read because they have no statistics of the columns that the filters name. */
   private def unknownFiles(decision: ScanDecision, statistics: Manifest, filters: Seq[Expression]): BitSet = {
-    val why = if (isAnalyzed(statistics, filters)) Set[ReasonCode](ReasonCode.KeptFileUnknown) else unknowns
-    FileSets.where(decision.before)(file => decision.survivors.get(file) && why(decision.reason(file).code))
+    val reasons = if (isAnalyzed(statistics, filters)) unknownFile else unknownFileOrColumn
+    FileSets.where(decision.before) { file =>
+      decision.survivors.get(file) && reasons(decision.reason(file).code)
+    }
   }
 
-  private val unknowns = Set[ReasonCode](ReasonCode.KeptFileUnknown, ReasonCode.KeptColumnUnknown)
+  private val unknownFile = Set[ReasonCode](ReasonCode.KeptFileUnknown)
+  private val unknownFileOrColumn = unknownFile + ReasonCode.KeptColumnUnknown
 
-  /** Whether the statistics hold something, of whatever data files, of a column that a filter names. */
+  /** Whether a column that a filter names has statistics in any data file. */
   private def isAnalyzed(statistics: Manifest, filters: Seq[Expression]): Boolean = {
     val named = Indexed.set(filters.flatMap(_.references))(_.name.toLowerCase(Locale.ROOT))
     statistics.pathsIgnoringCase.keysIterator.exists(path => named(path.head))
@@ -212,35 +216,39 @@ private[scan] object HudiScan extends ScanFormat {
   /** Hudi's commands read their target by queries of their own, whose plans do not show what they are for: the stack does. */
   private def hudiQuery: Option[Reason] = {
     val callers = Thread.currentThread.getStackTrace.map(_.getClassName)
-    val caller = callers.find(name => packages.exists(name.startsWith))
-    caller.map(name =>
-      Reason(ReasonCode.RowLevelCommand, "command" -> name.split('.').last.takeWhile(_ != '$')))
+    for (caller <- callers.find(name => packages.exists(name.startsWith))) yield {
+      val command = caller.split('.').last.takeWhile(_ != '$')
+      Reason(ReasonCode.RowLevelCommand, "command" -> command)
+    }
   }
 }
 
-/** What a file index of Hudi lists, and the data files in it. */
+/** A listing of a Hudi file index, and the data files in it. */
 private[scan] final class HudiListing(
     val directories: Seq[PartitionDirectory],
     val files: IndexedSeq[ScanFile])
 
-/** Listings that are kept. */
+/** Keeps listings for later queries. */
 private[scan] object HudiListing {
+  val Empty: HudiListing = new HudiListing(Nil, Vector.empty)
+
   private val Kept = 32
   private val BytesOfFile = 1100L // its path alone, as Hadoop holds it, has 400
   private val counter = new AtomicLong
 
-  /** What decides, beside an index, what it lists: values of partitions are read in the session's time zone. */
+  /** What a listing depends on beside its index: values of partitions are read in the session's time zone. */
   private final case class ListingKey(filters: Set[Expression], zone: String, caseSensitive: Boolean)
 
-  /** Where in the cache a listing is. */
-  private final class Entry(index: FileIndex, slices: AnyRef, by: ListingKey) {
-    private val (ofIndex, ofSlices) = (new WeakReference(index), new WeakReference(slices))
+  /** The place of a listing in the cache. */
+  private final class Entry(index: FileIndex, slices: AnyRef, listingKey: ListingKey) {
+    private val indexReference = new WeakReference(index)
+    private val slicesReference = new WeakReference(slices)
     private val key = s"listing:${counter.incrementAndGet()}"
 
-    def is(index: FileIndex, slices: AnyRef, asked: ListingKey): Boolean =
-      (ofIndex.get eq index) && (ofSlices.get eq slices) && by == asked
+    def is(otherIndex: FileIndex, otherSlices: AnyRef, otherKey: ListingKey): Boolean =
+      (indexReference.get eq otherIndex) && (slicesReference.get eq otherSlices) && listingKey == otherKey
 
-    def isLost: Boolean = ofIndex.get == null || ofSlices.get == null
+    def isLost: Boolean = indexReference.get == null || slicesReference.get == null
 
     def listing: Option[HudiListing] = StatisticsCache.get[HudiListing](key)
     def keep(listing: HudiListing): Unit =
@@ -250,38 +258,40 @@ private[scan] object HudiListing {
 
   private var entries = Vector.empty[Entry]
 
-  /** The listing of the partitions that satisfy filters: the one that is kept, or that which `list` makes. */
+  /** The kept listing of the partitions that satisfy filters, else a new one. */
   def findOrList(index: FileIndex, partitionFilters: Seq[Expression])(list: => HudiListing): HudiListing =
     HudiTable.slicesInMemory(index) match {
       case Some(slices) if partitionFilters.forall(isFixed) =>
-        val asked = ListingKey(
-          Indexed.set(partitionFilters)(named),
+        val key = ListingKey(
+          Indexed.set(partitionFilters)(withoutIds),
           SQLConf.get.sessionLocalTimeZone,
           SQLConf.get.caseSensitiveAnalysis)
-        val entry = entryOf(index, slices, asked)
+        val entry = entryOf(index, slices, key)
         entry.listing.getOrElse {
-          val made = list
-          if (HudiTable.slicesInMemory(index).exists(_ eq slices)) entry.keep(made)
-          made
+          val listing = list
+          if (HudiTable.slicesInMemory(index).exists(_ eq slices)) entry.keep(listing)
+          listing
         }
       case _ => list
     }
 
-  private def entryOf(index: FileIndex, slices: AnyRef, asked: ListingKey): Entry = synchronized {
-    entries.find(_.is(index, slices, asked)).getOrElse {
-      val entry = new Entry(index, slices, asked)
-      val (lost, others) = entries.partition(_.isLost)
-      (lost ++ others.drop(Kept - 1)).foreach(_.forget())
-      entries = entry +: others.take(Kept - 1)
-      entry
-    }
+  private def entryOf(index: FileIndex, slices: AnyRef, key: ListingKey): Entry = synchronized {
+    entries.find(_.is(index, slices, key)).getOrElse(addEntry(new Entry(index, slices, key)))
+  }
+
+  private def addEntry(entry: Entry): Entry = {
+    val (lost, others) = entries.partition(_.isLost)
+    val (kept, oldest) = others.splitAt(Kept - 1)
+    for (dropped <- lost ++ oldest) dropped.forget()
+    entries = entry +: kept
+    entry
   }
 
   private def isFixed(filter: Expression): Boolean =
     filter.deterministic && filter.find(_.isInstanceOf[PlanExpression[_]]).isEmpty
 
   // Each query gives columns other ids.
-  private def named(filter: Expression): Expression = filter.transform {
+  private def withoutIds(filter: Expression): Expression = filter.transform {
     case column: AttributeReference => column.withExprId(ExprId(0)).withQualifier(Nil)
   }
 }

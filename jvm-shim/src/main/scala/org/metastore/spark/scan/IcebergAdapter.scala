@@ -16,91 +16,84 @@ import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.TableIdentity
 import org.metastore.spark.tables.{DelegateProxy, FormatReleases, IcebergMembers, IcebergTable}
 
-/** Iceberg tables: stand-ins before table, scan builder and scan, put in place before Iceberg's own push-down. */
+/** Puts proxies before table, scan builder and scan of Iceberg tables, before Iceberg's own push-down. */
 private[scan] final class IcebergAdapter extends RelationAdapter {
 
   override def prepare(relation: LogicalPlan, above: ScanContext, planner: ScanPlanner): Option[LogicalPlan] =
     relation match {
       case metadata: DataSourceV2Relation if IcebergTable.isMetadataTable(metadata.table) =>
-        Some(before(
-          metadata,
-          new IcebergPassThrough(metadata.table.name, Reason(ReasonCode.MetadataTable), harmless = false)))
+        val why = Reason(ReasonCode.MetadataTable)
+        Some(proxyBefore(metadata, new IcebergPassThrough(metadata.table.name, why, harmless = false)))
       case iceberg: DataSourceV2Relation if IcebergTable.is(iceberg.table) =>
-        val scans = FormatReleases.refusal(iceberg.table) match {
+        val interceptor = FormatReleases.refusal(iceberg.table) match {
           case Some(why) => new IcebergPassThrough(iceberg.table.name, why, harmless = false)
-          case None => scansOf(new IcebergScan(iceberg.table), iceberg, above, planner)
+          case None => interceptorOf(new IcebergScan(iceberg.table), iceberg, above, planner)
         }
-        Some(before(iceberg, scans))
+        Some(proxyBefore(iceberg, interceptor))
       case _ => None
     }
 
   override def answer(
       relation: LogicalPlan,
-      asked: AggregateRequest,
+      request: AggregateRequest,
       planner: ScanPlanner): Option[MeasuredScan] = relation match {
     case iceberg: DataSourceV2Relation
-        if IcebergTable.is(iceberg.table) && FormatReleases.refusal(
-          iceberg.table).isEmpty && !IcebergAdapter.isIncremental(iceberg) =>
+        if isSupported(iceberg.table) && !IcebergAdapter.isIncremental(iceberg) =>
       val table = new IcebergScan(iceberg.table)
       for {
         _ <- planner.statistics(table.id).toOption
-        planned <- planScan(table, iceberg, asked, planner)
-        measured <- planner.measure(planned.scanned, asked)
+        planned <- planScan(table, iceberg, request, planner)
+        measured <- planner.measure(planned.scanned, request)
         answer <- measured.reading(planned.scanOfRest(measured.decision))
       } yield answer
     case _ => None
   }
 
-  /** A scan as Spark will build it, if the aggregate stays: equal scans share their planning. */
+  private def isSupported(table: Table): Boolean =
+    IcebergTable.is(table) && FormatReleases.refusal(table).isEmpty
+
+  /** The scan as Spark will build it if the aggregate stays: equal scans share their planning. */
   private def planScan(
       table: IcebergScan,
       iceberg: DataSourceV2Relation,
-      asked: AggregateRequest,
+      request: AggregateRequest,
       planner: ScanPlanner): Option[IcebergPlannedScan] = {
     val listing =
-      new IcebergListing(new IcebergPruning(table, iceberg.output, ScanContext(asked.conjuncts), planner))
+      new IcebergListing(new IcebergPruning(table, iceberg.output, ScanContext(request.conjuncts), planner))
     val source = DelegateProxy.create(new IcebergSourceProxy(iceberg.table, listing), classOf[Table])
     val builder = source.asInstanceOf[SupportsRead].newScanBuilder(iceberg.options)
-    PushedPredicates.push(builder, asked.conjuncts.filterNot(SubqueryExpression.hasSubquery))
-    val (scan, output) = PushDownUtils.pruneColumns(builder, iceberg, asked.columns, asked.conjuncts)
+    PushedPredicates.push(builder, request.conjuncts.filterNot(SubqueryExpression.hasSubquery))
+    val (scan, output) = PushDownUtils.pruneColumns(builder, iceberg, request.columns, request.conjuncts)
     if (scan.getClass.getName != IcebergMembers.QueryScanClass) None
     else {
       val tasks = IcebergTasks.fromScan(scan, table.snapshot, planner)
-      val schema = table.schemaOf(scan)
-      val columns = new OutputColumns(iceberg.output, path => schema.flatMap(_.key(path)))
-      // Of a struct that is read in part the plan above would have to be told.
-      val areChosen = output.forall(column =>
+      val columns = new OutputColumns(iceberg.output, table.keysOf(scan))
+      // The plan above does not know a struct that is read in part.
+      val areWhole = output.forall(column =>
         iceberg.output.exists(own => own.exprId == column.exprId && own.dataType == column.dataType))
       val live = table.live(IcebergTable.title, scan, tasks.live, listing.unasked)
-      Some(new IcebergPlannedScan(
-        iceberg,
-        scan,
-        output,
-        tasks,
-        ScannedFiles(table.id, tasks.files, columns, live, areChosen)))
+      val scanned = ScannedFiles(table.id, tasks.files, columns, live, areChosen = areWhole)
+      Some(new IcebergPlannedScan(iceberg, scan, output, tasks, scanned))
     }
   }
 
   override def table(relation: LogicalPlan): Option[TableIdentity] = scanned(relation).map(_._2.id)
 
   override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns] =
-    for {
-      (iceberg, table) <- scanned(relation)
-      known <- planner.statistics(table.id).toOption
-    } yield planner.columns(table.id, known, new OutputColumns(iceberg.output, table.keys.get), table.lineage)
+    scanned(relation).flatMap { case (iceberg, table) =>
+      planner.columns(table.id, table.lineage)(_ => new OutputColumns(iceberg.output, table.keys.get))
+    }
 
   // A sub-query's relations were prepared, and are scans, when the query around it is planned.
   private def scanned(relation: LogicalPlan): Option[(DataSourceV2Relation, IcebergScan)] = relation match {
     case scan: DataSourceV2ScanRelation => scanned(scan.relation)
     case iceberg: DataSourceV2Relation =>
       val table = DelegateProxy.find(iceberg.table).fold(iceberg.table)(_.delegate.asInstanceOf[Table])
-      if (IcebergTable.is(table) && FormatReleases.refusal(table).isEmpty)
-        Some(iceberg -> new IcebergScan(table))
-      else None
+      if (isSupported(table)) Some((iceberg, new IcebergScan(table))) else None
     case _ => None
   }
 
-  private def scansOf(
+  private def interceptorOf(
       table: IcebergScan,
       iceberg: DataSourceV2Relation,
       above: ScanContext,
@@ -112,11 +105,10 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
       case _ => new IcebergPruning(table, iceberg.output, above, planner)
     }
 
-  private def before(relation: DataSourceV2Relation, scans: IcebergInterceptor): LogicalPlan =
-    WithTags(
-      relation.copy(table =
-        DelegateProxy.create(new IcebergSourceProxy(relation.table, scans), classOf[Table])),
-      relation)
+  private def proxyBefore(relation: DataSourceV2Relation, interceptor: IcebergInterceptor): LogicalPlan = {
+    val proxy = DelegateProxy.create(new IcebergSourceProxy(relation.table, interceptor), classOf[Table])
+    WithTags(relation.copy(table = proxy), relation)
+  }
 }
 
 private[scan] object IcebergAdapter extends ScanFormat {
@@ -144,7 +136,7 @@ private[scan] object IcebergAdapter extends ScanFormat {
     incremental.exists(relation.options.containsKey(_))
 }
 
-/** A scan that was built to look at its files. */
+/** A scan that was built to list its files. */
 private final class IcebergPlannedScan(
     iceberg: DataSourceV2Relation,
     scan: Scan,
@@ -152,7 +144,7 @@ private final class IcebergPlannedScan(
     tasks: IcebergTasks,
     val scanned: ScannedFiles) {
 
-  /** The scan of those files alone that are to be read: it has its snapshot and its tasks from now on. */
+  /** The scan of the files that are to be read, and no others: its snapshot and its tasks are fixed from now on. */
   def scanOfRest(decision: ScanDecision): Option[LogicalPlan] = {
     tasks.at(tasks.files.indices.filter(decision.survivors.get)).giveTo(scan)
     val pruned =

@@ -3,15 +3,15 @@ package org.metastore.spark.scan
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.metastore.PushedPredicates
 
-/** What is done to the scans of one Iceberg relation when Iceberg has built them. */
+/** Changes the scans of one Iceberg relation when Iceberg has built them. */
 private[scan] trait IcebergInterceptor {
 
-  /** Relations that are treated alike are equal: Spark recognises equal parts of a plan by it. */
+  /** Equal for relations that are treated alike: Spark recognises equal parts of a plan by it. */
   def fingerprint: AnyRef
 
   /** Whether Iceberg is not to skip by a predicate: Spark evaluates it on each row. */
   def keepsFromFormat(predicate: Predicate): Boolean = false
 
-  /** What is planned in place of a scan that Iceberg built. */
+  /** The scan in place of one that Iceberg built. */
   def prepare(scan: AnyRef, pushed: PushedPredicates): AnyRef
 }

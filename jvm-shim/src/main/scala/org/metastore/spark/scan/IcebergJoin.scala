@@ -9,45 +9,49 @@ import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.reason.Indexed
 import org.metastore.spark.tables.Reflection
 
-/** How the files of one Iceberg scan are decided on again, by what the keys of a join say of its columns. */
+/** Decides again on the files of one Iceberg scan, by the keys of a join, when the query runs. */
 private[scan] final class IcebergJoin(
     output: Seq[AttributeReference],
     decide: Seq[Expression] => ScanDecision) {
+  import IcebergJoin.KeyName
 
-  /** Nothing is known yet. */
+  /** The tasks before any keys are known. */
   def begin(planning: ScanDecision): JoinedTasks = new JoinedTasks(planning.beforeJoin.getOrElse(decide(Nil)))
 
-  /** What a joined scan reads. Spark tells the filters once the other side's keys are there. */
+  /** The tasks of a joined scan. Spark passes the filters once the other side's keys are collected. */
   final class JoinedTasks(planning: ScanDecision) {
-    @volatile private var found = Option.empty[ScanDecision]
-    @volatile private var left = Option.empty[Set[String]] // by Iceberg
+    @volatile private var decisionByKeys = Option.empty[ScanDecision]
+    @volatile private var pathsLeftByFormat = Option.empty[Set[String]]
     private var keys = Seq.empty[Expression]
-    private var named = IndexedSeq.empty[(Expression, AttributeReference)]
+    private var names = IndexedSeq.empty[KeyName]
 
-    def decision: ScanDecision = found.getOrElse(planning)
+    def decision: ScanDecision = decisionByKeys.getOrElse(planning)
 
-    /** The column by which Spark tells of an expression: a scan hears of columns alone. */
+    /** The column that stands for an expression in Spark's filters: a scan gets filters of columns alone. */
     def nameOf(key: Expression): Attribute = synchronized {
-      named.collectFirst { case (known, name) if known.semanticEquals(key) => name }.getOrElse {
-        val name = AttributeReference(IcebergJoin.unusedName(output, named.size), key.dataType)()
-        named :+= key -> name
-        name
+      names.find(_.key.semanticEquals(key)) match {
+        case Some(known) => known.column
+        case None =>
+          val column = AttributeReference(IcebergJoin.unusedName(output, names.size), key.dataType)()
+          names :+= KeyName(key, column)
+          column
       }
     }
 
     /**
-     * Takes filters in; those that are Iceberg's own business, on the columns that it partitions by, are forwarded, too, but for
-     * doubles, of which Iceberg takes no NaN and tells the zeros apart. The scan, which others read by as well, keeps its tasks.
+     * Takes filters in. Iceberg gets the filters of columns that it partitions by, too, but not those of doubles, of which Iceberg
+     * takes no NaN and tells the zeros apart. The scan, which others read by as well, keeps its tasks.
      */
     def filter(scan: AnyRef, filters: Array[Predicate])(forward: Array[Predicate] => AnyRef): AnyRef = {
-      val own =
+      val partitionColumns =
         Indexed.set(Reflection.call[Array[NamedReference]](scan, "filterAttributes"))(_.fieldNames.toSeq)
-      val theirs = filters.filter(one =>
-        one.references.forall(column => own(column.fieldNames.toSeq)) && !isOfDoubles(one))
-      if (theirs.nonEmpty) ScanPlanner.recover(planning.table, ())(filterByFormat(scan)(forward(theirs)))
+      def isForFormat(filter: Predicate): Boolean =
+        filter.references.forall(column => partitionColumns(column.fieldNames.toSeq)) && !isOfDoubles(filter)
+      val ofFormat = filters.filter(isForFormat)
+      if (ofFormat.nonEmpty) ScanPlanner.recover(planning.table, ())(filterByFormat(scan)(forward(ofFormat)))
       ScanPlanner.recover(planning.table, ()) {
-        keys ++= filters.flatMap(conjunct)
-        found = Some(decide(keys))
+        keys ++= filters.flatMap(toConjunct(_))
+        decisionByKeys = Some(decide(keys))
       }
       null
     }
@@ -57,34 +61,36 @@ private[scan] final class IcebergJoin(
       try {
         forward
         val paths = IcebergTasks.currentTasks(scan).paths
-        left = Some(left.fold(paths)(_ intersect paths))
+        pathsLeftByFormat = Some(pathsLeftByFormat.fold(paths)(_ intersect paths))
       } finally all.giveTo(scan)
     }
 
-    /** The tasks that are left of a scan's. */
+    /** The tasks of a scan that are left. */
     def tasks(scan: AnyRef): IcebergTasks = {
       val current = IcebergTasks.currentTasks(scan)
-      val all = left.fold(current)(current.selectPaths)
-      found.fold(all)(known => all.selectPaths(known.survivingPaths))
+      val leftByFormat = pathsLeftByFormat.fold(current)(current.selectPaths)
+      decisionByKeys.fold(leftByFormat)(known => leftByFormat.selectPaths(known.survivingPaths))
     }
 
-    /** A batch of these tasks. Other parts of the plan may read by the same scan, so that it gets its own back. */
+    /** The batch of the tasks that are left. Other parts of the plan may read by the same scan: it gets its own tasks back. */
     def batchOf(scan: AnyRef)(batch: => AnyRef): AnyRef = scan.synchronized {
       val all = IcebergTasks.currentTasks(scan)
-      val left = ScanPlanner.recover(planning.table, all)(tasks(scan))
-      if (left.tasks.size == all.tasks.size) batch
+      val remaining = ScanPlanner.recover(planning.table, all)(tasks(scan))
+      if (remaining.tasks.size == all.tasks.size) batch
       else {
-        left.giveTo(scan)
+        remaining.giveTo(scan)
         try batch
         finally all.giveTo(scan)
       }
     }
 
-    private def conjunct(filter: Predicate): Option[Expression] = filter.children.toSeq match {
+    private def toConjunct(filter: Predicate): Option[Expression] = filter.children.toSeq match {
       case Seq(column: NamedReference, values @ _*)
           if filter.name == "IN" && values.forall(_.isInstanceOf[Literal[_]]) =>
-        keyOf(column.fieldNames.toSeq)
-          .flatMap(JoinKeyFilter.conjunct(_, values.map(_.asInstanceOf[Literal[_]].value: Any).toArray))
+        for {
+          key <- keyOf(column.fieldNames.toSeq)
+          conjunct <- JoinKeyFilter.conjunct(key, values.map(_.asInstanceOf[Literal[_]].value: Any).toArray)
+        } yield conjunct
       case _ => None
     }
 
@@ -94,15 +100,21 @@ private[scan] final class IcebergJoin(
     }
 
     private def keyOf(name: Seq[String]): Option[Expression] =
-      named.collectFirst { case (key, column) if Seq(column.name) == name => key }.orElse(output.find(
-        column => Seq(column.name) == name))
+      names.find(known => Seq(known.column.name) == name) match {
+        case Some(known) => Some(known.key)
+        case None => output.find(column => Seq(column.name) == name)
+      }
   }
 }
 
 private object IcebergJoin {
 
-  /** A name of no column of a table. */
-  private def unusedName(output: Seq[AttributeReference], place: Int): String =
-    Iterator.iterate(s"metastore_key_$place")(_ + "_").find(name =>
-      !output.exists(_.name.equalsIgnoreCase(name))).get
+  /** The column that stands for a key. */
+  private final case class KeyName(key: Expression, column: AttributeReference)
+
+  private def unusedName(output: Seq[AttributeReference], place: Int): String = {
+    var name = s"metastore_key_$place"
+    while (output.exists(_.name.equalsIgnoreCase(name))) name += "_"
+    name
+  }
 }

@@ -8,15 +8,15 @@ import org.metastore.spark.estimates.V2Statistics
 import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.reason.{Reason, ReasonCode}
 
-/** Scans whose files are looked at: Iceberg is asked as for others, and what it builds stays as it is. */
-private[scan] final class IcebergListing(others: IcebergInterceptor) extends IcebergInterceptor {
+/** Leaves scans as Iceberg builds them, to list their files: predicates are pushed as `pruning` pushes them. */
+private[scan] final class IcebergListing(pruning: IcebergInterceptor) extends IcebergInterceptor {
   private var kept = Seq.empty[Predicate]
 
   /** The predicates that Iceberg was not asked about. */
   def unasked: Seq[Predicate] = kept
 
-  override def fingerprint: AnyRef = others.fingerprint
-  override def keepsFromFormat(predicate: Predicate): Boolean = others.keepsFromFormat(predicate)
+  override def fingerprint: AnyRef = pruning.fingerprint
+  override def keepsFromFormat(predicate: Predicate): Boolean = pruning.keepsFromFormat(predicate)
 
   override def prepare(scan: AnyRef, pushed: PushedPredicates): AnyRef = {
     kept = pushed.unasked
@@ -24,7 +24,7 @@ private[scan] final class IcebergListing(others: IcebergInterceptor) extends Ice
   }
 }
 
-/** Scans of which no file is dropped, for a reason; where `harmless`, the optimizer does not get the table format's numbers. */
+/** Drops no file of scans, for a reason; where `harmless`, the optimizer does not get the table format's numbers. */
 private[scan] final class IcebergPassThrough(table: String, why: Reason, harmless: Boolean)
   extends IcebergInterceptor {
 

@@ -5,16 +5,16 @@ import org.apache.spark.sql.catalyst.expressions.{
 }
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.connector.expressions.filter.Predicate
-import org.apache.spark.sql.connector.read.Scan
+import org.apache.spark.sql.connector.read.{Scan, Statistics}
 import org.apache.spark.sql.metastore.PushedPredicates
-import org.apache.spark.sql.types.{StringType, StructType}
+import org.apache.spark.sql.types.StringType
 
-import org.metastore.spark.estimates.V2Statistics
+import org.metastore.spark.estimates.{ScanStatistics, V2Statistics}
 import org.metastore.spark.pruning.{LiteralList, ScanDecision}
 import org.metastore.spark.reason.{Indexed, Reason, ReasonCode, Recoverable}
 import org.metastore.spark.tables.{IcebergMembers, IcebergTable}
 
-/** What the planner wants of one Iceberg relation. */
+/** Prunes the scans of one Iceberg relation. */
 private[scan] final class IcebergPruning(
     table: IcebergScan,
     output: Seq[AttributeReference],
@@ -33,9 +33,8 @@ private[scan] final class IcebergPruning(
 
   private lazy val skipping = {
     lazy val keys = table.keys
-    lazy val columns = planner.statistics(table.id).toOption.map { known =>
-      planner.columns(table.id, known, new OutputColumns(output, keys.get), table.lineage)
-    }
+    lazy val columns =
+      planner.columns(table.id, table.lineage)(_ => new OutputColumns(output, keys.get))
     def isAnalyzed(key: String) =
       planner.statistics(table.id).exists(_.manifest.blocks.exists(_.columnsOf(key).nonEmpty))
     new IcebergSkipping(
@@ -45,8 +44,8 @@ private[scan] final class IcebergPruning(
         for {
           key <- keys.get(name)
           known <- columns
-          found <- known.histogram(key, dataType)
-        } yield found,
+          histogram <- known.histogram(key, dataType)
+        } yield histogram,
       keys.get(_).exists(key => table.holdsUuids(key) && isAnalyzed(key)))
   }
 
@@ -54,76 +53,95 @@ private[scan] final class IcebergPruning(
     planner.restriction.isEmpty && planner.settings.icebergBypassSkipping &&
       ScanPlanner.recover(s"What Iceberg skips of ${table.name}", false)(skipping.losesRows(predicate))
 
-  /** Prunes a scan, and stands before it. */
+  /** Prunes a scan and puts a proxy before it. */
   override def prepare(scan: AnyRef, pushed: PushedPredicates): AnyRef = scan.getClass.getName match {
-    case IcebergMembers.QueryScanClass => pruneScan(scan, pushed)
-    case name => leftAlone(
-        scan,
-        Reason(ReasonCode.UnsupportedTable, "relation" -> table.name, "detail" -> name.split('.').last))
+    case IcebergMembers.QueryScanClass => pruneOrLeave(scan, pushed)
+    case name =>
+      val detail = name.split('.').last
+      leaveAlone(scan, Reason(ReasonCode.UnsupportedTable, "relation" -> table.name, "detail" -> detail))
   }
 
-  private def leftAlone(scan: AnyRef, why: Reason): AnyRef =
+  private def leaveAlone(scan: AnyRef, why: Reason): AnyRef =
     new IcebergPassThrough(table.name, why, planner.estimates).prepare(scan, PushedPredicates())
 
-  private def pruneScan(scan: AnyRef, pushed: PushedPredicates): AnyRef =
-    try {
-      val all = IcebergTasks.fromScan(scan, table.snapshot, planner)
-      val tasks = filesOfQuery.fold(all)(all.selectPaths)
-      val schema = table.schemaOf(scan)
-      val live = table.live(
-        if (filesOfQuery.isEmpty) IcebergTable.title else "the query",
-        scan,
-        all.live,
-        pushed.unasked)
-      val columns = new OutputColumns(output, path => schema.flatMap(_.key(path)))
-      val files = planner.countTime(tasks.files)
-      def plan(request: ScanRequest, asked: Option[EstimateRequest]) =
-        planner.plan(table.id, files, request, columns, live, asked)
-      val wanted = planner.statistics(table.id).toOption.flatMap(known =>
-        above.wanted(planner.columnsOf(known, columns)))
-      // Of more columns the optimizer is told nothing once time is up.
-      def keyOf(name: String) = if (planner.isLate) None else schema.flatMap(_.key(Seq(name)))
-      val planned =
-        plan(
-          ScanRequest(conjuncts, wanted),
-          Some(EstimateRequest(output, columns, () => table.lineage, pushed.isTaken)))
-      val decision = planned.decision
-      val kept = tasks.files.indices.filter(decision.survivors.get)
-      if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)
-      val counts = Indexed.all(kept.map(tasks.files(_).rows))
-      val rows = counts.map(_.map(_.toDouble).sum)
-      IcebergScanProxy.before(
-        scan,
-        decision,
-        own =>
-          if (!planner.estimates) own()
-          else planner.countTime(V2Statistics.answer(own, readSchema(scan), rows, planned.numbers, keyOf)),
-        Some(all),
-        joinOf(decision)(keys => plan(ScanRequest(conjuncts ++ keys, isJoined = true), None).decision))
-    } catch {
+  private def pruneOrLeave(scan: AnyRef, pushed: PushedPredicates): AnyRef =
+    try pruneScan(scan, pushed)
+    catch {
       case Recoverable(e) =>
         val why = Reason.failure(e)
         ScanPlanner.warn(table.name, why, e)
-        leftAlone(scan, why)
+        leaveAlone(scan, why)
     }
 
-  private def joinOf(decision: ScanDecision)(decide: Seq[Expression] => ScanDecision): Option[IcebergJoin] =
+  private def pruneScan(scan: AnyRef, pushed: PushedPredicates): AnyRef = {
+    val all = IcebergTasks.fromScan(scan, table.snapshot, planner)
+    val tasks = filesOfQuery.fold(all)(all.selectPaths)
+    val keys = table.keysOf(scan)
+    val scanned = scannedFiles(scan, tasks, keys, all.live, pushed)
+    val wanted = planner.wantedRows(table.id, above)(_ => scanned.resolver)
+    val estimate = EstimateRequest(output, scanned.resolver, () => table.lineage, pushed.isTaken)
+    val planned = planner.plan(scanned, ScanRequest(conjuncts, wanted), Some(estimate))
+    val decision = planned.decision
+    val kept = tasks.files.indices.filter(decision.survivors.get)
+    if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)
+    IcebergScanProxy.before(
+      scan,
+      decision,
+      own =>
+        if (planner.estimates) estimateStatistics(scan, own, rowsOf(tasks, kept), planned.numbers, keys)
+        else own(),
+      Some(all),
+      joinOf(scanned, decision))
+  }
+
+  private def scannedFiles(
+      scan: AnyRef,
+      tasks: IcebergTasks,
+      keys: Seq[String] => Option[String],
+      number: Option[Long],
+      pushed: PushedPredicates): ScannedFiles = {
+    val by = if (filesOfQuery.isEmpty) IcebergTable.title else "the query"
+    ScannedFiles(
+      table.id,
+      planner.countTime(tasks.files),
+      new OutputColumns(output, keys),
+      table.live(by, scan, number, pushed.unasked))
+  }
+
+  /** The rows of some tasks, as Iceberg counts them; None where it does not know those of one. */
+  private def rowsOf(tasks: IcebergTasks, places: Seq[Int]): Option[Double] =
+    for (counts <- Indexed.all(places.map(tasks.files(_).rows))) yield counts.map(_.toDouble).sum
+
+  private def estimateStatistics(
+      scan: AnyRef,
+      own: () => Statistics,
+      rows: Option[Double],
+      numbers: Option[ScanStatistics],
+      keys: Seq[String] => Option[String]): Statistics =
+    planner.countTime {
+      val schema = scan.asInstanceOf[Scan].readSchema
+      // Once planning is late, the optimizer gets no more columns.
+      V2Statistics.answer(own, schema, rows, numbers, name => if (planner.isLate) None else keys(Seq(name)))
+    }
+
+  private def joinOf(scanned: ScannedFiles, decision: ScanDecision): Option[IcebergJoin] = {
+    def decide(keys: Seq[Expression]): ScanDecision =
+      planner.plan(scanned, ScanRequest(conjuncts ++ keys, isJoined = true)).decision
     if (planner.restriction.isEmpty && decision.version.nonEmpty && above.limit.isEmpty)
       Some(new IcebergJoin(output, decide))
     else None
+  }
 
   private def filesOfQuery: Option[Set[String]] =
     if (planner.restriction.isEmpty) FileColumnFilter.by(conjuncts, output)
     else None
-
-  private def readSchema(scan: AnyRef): StructType = scan.asInstanceOf[Scan].readSchema
 }
 
-/** The data files that a query itself names, by Iceberg's metadata column `_file`: rows of other files cannot match. */
+/** Finds the data files that a query itself names by Iceberg's metadata column `_file`: rows of other files cannot match. */
 private[scan] object FileColumnFilter {
   private val Column = "_file"
 
-  /** The paths that every row of the scan comes from; None where the query names no files. */
+  /** The paths of all files with matching rows; None where the query names no files. */
   def by(conjuncts: Seq[Expression], output: Seq[AttributeReference]): Option[Set[String]] = {
     val files =
       output.filter(column =>

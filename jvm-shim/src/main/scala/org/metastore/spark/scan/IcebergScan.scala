@@ -11,7 +11,7 @@ import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.TableIdentity
 import org.metastore.spark.tables.{IcebergTable, Reflection}
 
-/** What the planner asks of an Iceberg table whose data are scanned. */
+/** An Iceberg table whose data are scanned. */
 private[scan] final class IcebergScan(spark: Table) {
   private val table = IcebergTable(spark)
 
@@ -36,16 +36,23 @@ private[scan] final class IcebergScan(spark: Table) {
   // Spark cannot write a null of type binary.
   private def textOf(predicate: Predicate): String = Try(predicate.toString).getOrElse(predicate.name)
 
-  /** The snapshot that is read; None where there is none. */
+  /** The snapshot that is read, if there is one. */
   def snapshot: Option[String] = table.current
 
-  /** The schema whose field ids a scan reads by: its own where it tells it, else the table's for the snapshot read. */
-  def schemaOf(scan: AnyRef): Option[IcebergSchema] = {
-    def shown(on: AnyRef, method: String) = Try(schemaFrom(on, method)).toOption.filter(showsSparkSchema)
-    shown(scan, "schema").orElse(shown(spark, "snapshotSchema")).map(new IcebergSchema(_))
+  /** Finds the keys of columns by their paths, in the schema whose field ids a scan reads by; none where it is unknown. */
+  def keysOf(scan: AnyRef): Seq[String] => Option[String] = {
+    val schema = schemaOf(scan)
+    path => schema.flatMap(_.key(path))
   }
 
-  /** That snapshot and those before it, newest first: a catalog may load these only when it is asked for them. */
+  /** The scan's own schema where it has one, else the table's for the snapshot that is read. */
+  private def schemaOf(scan: AnyRef): Option[IcebergSchema] = {
+    def schemaIfShown(owner: AnyRef, method: String) =
+      Try(schemaFrom(owner, method)).toOption.filter(showsSparkSchema)
+    schemaIfShown(scan, "schema").orElse(schemaIfShown(spark, "snapshotSchema")).map(new IcebergSchema(_))
+  }
+
+  /** The snapshot and those before it, newest first: a catalog may load these only when it is asked for them. */
   def lineage: Iterator[String] = snapshot.iterator ++ snapshot.iterator.flatMap(table.lineage).drop(1)
 
   /** The keys of the snapshot's columns by their paths, before there is a scan. */
@@ -55,8 +62,8 @@ private[scan] final class IcebergScan(spark: Table) {
   /** Whether a column holds UUIDs, which Spark shows as texts. */
   def holdsUuids(key: String): Boolean = table.holdsUuids(key)
 
-  private def schemaFrom(on: AnyRef, method: String): AnyRef = {
-    val schema = Reflection.call[AnyRef](on, method)
+  private def schemaFrom(owner: AnyRef, method: String): AnyRef = {
+    val schema = Reflection.call[AnyRef](owner, method)
     require(schema.getClass.getName == "org.apache.iceberg.Schema")
     schema
   }
@@ -74,10 +81,10 @@ private[scan] object IcebergScan {
     if (IcebergTable.is(table)) Some(new IcebergScan(table)) else None
 }
 
-/** Field ids by the path of a column. */
+/** Finds field ids by the path of a column. */
 private[scan] final class IcebergSchema(schema: AnyRef) {
 
-  /** How the statistics call a column. */
+  /** The key of a column in the statistics. */
   def key(path: Seq[String]): Option[String] = fieldId(path).map(_.toString)
 
   /** The field id of a column or of a field inside structs; None inside lists and maps, and for unknown names. */

@@ -10,7 +10,7 @@ import org.apache.spark.sql.connector.read.{Batch, Scan, Statistics, SupportsRun
 import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.tables.DelegateProxy
 
-/** Stands before a scan: its statistics, its text, its metrics and its identity tell what was dropped. */
+/** A proxy before a scan: its statistics, description, metrics and identity show which files were dropped. */
 private[scan] final class IcebergScanProxy(
     scan: AnyRef,
     planning: ScanDecision,
@@ -21,14 +21,14 @@ private[scan] final class IcebergScanProxy(
   extends DelegateProxy(scan)
   with PrunedScan {
 
-  // The keys of a join are a part of the plan above, and are not told before it runs.
+  // The keys of a join are a part of the plan above, and are not known before it runs.
   override protected def fingerprint: AnyRef = planning.fingerprint
 
   private val joined = if (isJoined) join.map(_.begin(planning)) else None
 
   override def decision: ScanDecision = joined.fold(planning)(_.decision)
 
-  // Scans that are not told keys do not share the scan that is.
+  // Scans that get no keys do not share the scan that does.
   override def withKeys: Option[Scan] =
     if (join.isEmpty || !scan.isInstanceOf[SupportsRuntimeV2Filtering]) None
     else {
@@ -43,29 +43,29 @@ private[scan] final class IcebergScanProxy(
 
   override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] =
     method.getName match {
-      case "description" => ScanPlanner.recover(
-          planning.table,
-          Option.empty[AnyRef])(Some(s"${forward(method, arguments)} ${decision.label}"))
+      case "description" =>
+        ScanPlanner.recover(planning.table, Option.empty[AnyRef]) {
+          Some(s"${forward(method, arguments)} ${decision.label}")
+        }
       case "estimateStatistics" => Some(estimate(() => forward(method, arguments).asInstanceOf[Statistics]))
       case "toBatch" => Some(batchOnce(() => forward(method, arguments)))
-      case "filter" => // what a join's other side leaves at run time
+      case "filter" => // by the keys of a join's other side, at run time
         synchronized { batch = None }
-        joined.map(_.filter(delegate, arguments(0).asInstanceOf[Array[Predicate]]) { theirs =>
-          forward(method, Array[AnyRef](theirs))
+        joined.map(_.filter(delegate, arguments(0).asInstanceOf[Array[Predicate]]) { ofFormat =>
+          forward(method, Array[AnyRef](ofFormat))
         })
       case "supportedCustomMetrics" if joined.isDefined || decision.outcome.isRight => // keys may decide later
         Some(forward(method, arguments).asInstanceOf[Array[CustomMetric]] ++
           Array[CustomMetric](new FilesBeforeMetric, new FilesAfterMetric, new FilesByFormatMetric))
       case "reportDriverMetrics" =>
         ScanPlanner.recover(planning.table, Option.empty[AnyRef]) {
-          Some(remainingFiles.getOrElse(forward(
-            method,
-            arguments).asInstanceOf[Array[CustomTaskMetric]]) ++ FileMetrics.fromDecision(decision))
+          def own = forward(method, arguments).asInstanceOf[Array[CustomTaskMetric]]
+          Some(remainingFiles.getOrElse(own) ++ FileMetrics.fromDecision(decision))
         }
       case _ => None
     }
 
-  // A scan whose planning was another one's reports none, and no scan knows what was taken from it.
+  // A scan that shares the planning of another one reports none, and no scan knows which tasks were taken from it.
   private def remainingFiles: Option[Array[CustomTaskMetric]] =
     for (tasks <- planned if tasks.report.nonEmpty) yield {
       val left = joined.fold(IcebergTasks.currentTasks(delegate))(_.tasks(delegate))
@@ -73,9 +73,11 @@ private[scan] final class IcebergScanProxy(
     }
 
   private def batchOnce(own: () => AnyRef): Batch = synchronized {
-    def made = joined.fold(own())(_.batchOf(delegate)(own()))
-    if (batch.isEmpty)
-      batch = Some(DelegateProxy.create(new IcebergBatchProxy(made, planning.fingerprint), classOf[Batch]))
+    if (batch.isEmpty) {
+      val remaining = joined.fold(own())(_.batchOf(delegate)(own()))
+      batch =
+        Some(DelegateProxy.create(new IcebergBatchProxy(remaining, planning.fingerprint), classOf[Batch]))
+    }
     batch.get
   }
 
@@ -85,7 +87,7 @@ private[scan] final class IcebergScanProxy(
   }
 }
 
-/** Two scans of one table with equal pushed filters have equal batches for Iceberg, whatever we dropped of each. */
+/** A proxy before a batch: for Iceberg the batches of scans with equal pushed filters are equal, whatever files were dropped. */
 private[scan] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) extends DelegateProxy(batch) {
   private var partitions: Option[AnyRef] = None
 

@@ -6,6 +6,7 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
 import org.metastore.spark.pruning.ColumnLookup
+import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.objects.DoubleOrder
 import org.metastore.spark.statistics.values.ColumnHistogram
 
@@ -14,7 +15,7 @@ import org.metastore.spark.statistics.values.ColumnHistogram
  * leave NaN out, which is larger than all numbers in Spark; they take -0.0 for less than 0.0, which is equal in Spark. Bounds of
  * UUIDs are written in the order of their bytes, without signs, and compared as two signed numbers.
  *
- * @param histogram what the statistics know of a column, by its name's parts and a type
+ * @param histogram the histogram of a column, by its name's parts and a type
  * @param isUuid    whether a column, by its name's parts, holds UUIDs and has statistics
  */
 private[scan] final class IcebergSkipping(
@@ -24,29 +25,34 @@ private[scan] final class IcebergSkipping(
     isUuid: Seq[String] => Boolean) {
   import IcebergSkipping._
 
-  private lazy val columns: Map[Seq[String], ColumnHistogram] =
-    (for {
+  private lazy val columns: Map[Seq[String], ColumnHistogram] = {
+    val histograms = for {
       leaf <- conjuncts.flatMap(ColumnLookup.leavesOf) if fractions(leaf.dataType)
-      (root, path) <- ColumnLookup.ColumnPath.unapply(leaf).toSeq
-      column <- output.find(_.exprId == root.exprId).toSeq
+      (root, path) <- ColumnLookup.ColumnPath.unapply(leaf)
+      column <- output.find(_.exprId == root.exprId)
       name = column.name +: path
       // a column that was FLOAT has statistics of that type
-      known <- fractions.toSeq.flatMap(histogram(name, _)).take(1)
-    } yield name -> known).toMap
+      known <- Indexed.firstAnswer(fractions.toSeq)(histogram(name, _))
+    } yield name -> known
+    histograms.toMap
+  }
 
-  /** Whether rows of the analyzed data files may satisfy the predicate that Iceberg leaves out. */
+  /** Whether Iceberg may leave out rows of the analyzed data files that satisfy the predicate. */
   def losesRows(predicate: Predicate): Boolean = {
     val names = predicate.references.map(_.fieldNames.toSeq).toSeq
     losesFractions(predicate, names) || exists(predicate)(isComparison) && names.exists(isUuid)
   }
 
   private def losesFractions(predicate: Predicate, names: Seq[Seq[String]]): Boolean = {
-    lazy val (aboveAll, atZero) = (exists(predicate)(isAboveAll), exists(predicate)(isAtZero))
+    lazy val aboveAll = exists(predicate)(isAboveAll)
+    lazy val atZero = exists(predicate)(isAtZero)
     names.flatMap(columns.get(_)).exists { column =>
-      column.nans > 0 && aboveAll || atZero && column.buckets.exists(bucket =>
-        bucket.from <= 0 && bucket.until >= 0)
+      column.nans > 0 && aboveAll || atZero && mayHoldZero(column)
     }
   }
+
+  private def mayHoldZero(column: ColumnHistogram): Boolean =
+    column.buckets.exists(bucket => bucket.from <= 0 && bucket.until >= 0)
 }
 
 private object IcebergSkipping {

@@ -8,7 +8,7 @@ import org.apache.spark.sql.metastore.PushedPredicates
 
 import org.metastore.spark.tables.DelegateProxy
 
-/** Stands before what has scan builders, a SparkTable or the UPDATE, DELETE or MERGE of one: its scans pass through us. */
+/** A proxy before a source of scan builders, such as a SparkTable or a row-level operation: its scans pass through us. */
 private[scan] final class IcebergSourceProxy(source: AnyRef, scans: IcebergInterceptor)
   extends DelegateProxy(source) {
   override protected def fingerprint: AnyRef = scans.fingerprint
@@ -22,7 +22,7 @@ private[scan] final class IcebergSourceProxy(source: AnyRef, scans: IcebergInter
     }
 }
 
-/** Stands before a SparkScanBuilder: what it builds is treated once Iceberg's own push-down is done. */
+/** A proxy before a SparkScanBuilder: the interceptor changes the scan once Iceberg's own push-down is done. */
 private[scan] final class IcebergBuilderProxy(builder: AnyRef, scans: IcebergInterceptor)
   extends DelegateProxy(builder) {
   override protected def fingerprint: AnyRef = scans.fingerprint

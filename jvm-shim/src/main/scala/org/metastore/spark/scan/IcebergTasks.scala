@@ -11,10 +11,10 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.metastore.spark.pruning.DeletedRows
 import org.metastore.spark.tables.{DeletedRowBounds, DeletedRowEstimates, Reflection, TaskDeletes}
 
-/** What tasks read: data files and their bytes, delete files and theirs. */
+/** The data files of tasks and their bytes, the delete files and theirs. */
 private[scan] final case class TaskTotals(files: Long, bytes: Long, deletes: Long, deletesBytes: Long)
 
-/** The tasks of an Iceberg scan: the data files that it is going to read. Equal scans share them, so that they name no scan. */
+/** The tasks of an Iceberg scan: the data files that it is going to read. Equal scans share them: they refer to no scan. */
 private[scan] final class IcebergTasks private (
     val tasks: IndexedSeq[AnyRef],
     loader: ClassLoader,
@@ -30,19 +30,19 @@ private[scan] final class IcebergTasks private (
   private lazy val lengthOf = Reflection.method(taskClass, "length")
   private lazy val recordsOf = Reflection.method(content, "recordCount")
 
-  /** One entry a task, in the order of the tasks. What is not one data file has no path: no statistics know it. */
+  /** A file for each task, in their order; without a path where a task is not one data file: no statistics know it. */
   lazy val files: IndexedSeq[ScanFile] = {
-    val estimates = new DeletedRowEstimates(ofFiles.map(TaskDeletes.deletesOf))
+    val estimates = new DeletedRowEstimates(fileTasks.map(TaskDeletes.deletesOf))
     val bounds = new DeletedRowBounds
     tasks.map(task =>
       if (taskClass.isInstance(task)) dataFile(task, estimates, bounds)
       else ScanFile("", -1L, None))
   }
 
-  /** What Iceberg counts of tasks as it plans them. */
+  /** The totals that Iceberg reports of the tasks that it plans. */
   lazy val size: TaskTotals = {
     val bytes = sum(lengthOf)
-    val deletes = ofFiles.map(TaskDeletes.deletesOf(_).length.toLong).sum
+    val deletes = fileTasks.map(TaskDeletes.deletesOf(_).length.toLong).sum
     TaskTotals(tasks.size.toLong, bytes, deletes, sum(Reflection.method(taskClass, "sizeBytes")) - bytes)
   }
 
@@ -53,10 +53,10 @@ private[scan] final class IcebergTasks private (
     if (taskClass.isInstance(task)) Some(locationOf.invoke(fileOf.invoke(task)).toString)
     else None
 
-  private def ofFiles: IndexedSeq[AnyRef] = tasks.filter(taskClass.isInstance)
+  private def fileTasks: IndexedSeq[AnyRef] = tasks.filter(taskClass.isInstance)
 
   private def sum(method: Method): Long =
-    ofFiles.map(method.invoke(_).asInstanceOf[java.lang.Long].longValue).sum
+    fileTasks.map(method.invoke(_).asInstanceOf[java.lang.Long].longValue).sum
 
   private def dataFile(task: AnyRef, estimates: DeletedRowEstimates, bounds: DeletedRowBounds): ScanFile = {
     val file = fileOf.invoke(task)
@@ -79,13 +79,13 @@ private[scan] final class IcebergTasks private (
       case None => bounds.mostDeleted(deletes).fold(DeletedRows.Unknown)(DeletedRows.atMost)
     }
 
-  /** Those of the files of these paths, and what is not one data file. */
+  /** The tasks of the files of these paths, and those that are not of one data file. */
   def selectPaths(paths: Set[String]): IcebergTasks =
     at(tasks.indices.filter(i => pathOf(tasks(i)).forall(paths)))
 
   def at(places: IndexedSeq[Int]): IcebergTasks = new IcebergTasks(places.map(tasks), loader, report, live)
 
-  /** What Iceberg's metrics say of the planning of these tasks, for the files that are left of them. */
+  /** Iceberg's metrics on the planning of these tasks, for those that are left. */
   def remainingMetrics(left: TaskTotals): Array[CustomTaskMetric] = {
     val counted = Map(
       "resultDataFiles" -> left.files,
@@ -105,14 +105,14 @@ private[scan] final class IcebergTasks private (
 
 private[scan] object IcebergTasks {
 
-  /** What a scan is going to read. */
+  /** The tasks of a scan; equal scans of one snapshot share them. */
   def fromScan(scan: AnyRef, snapshot: Option[String], planner: ScanPlanner): IcebergTasks = {
-    val known = planner.shared(scan)((snapshot, planned(scan)))
+    val (sharedSnapshot, shared) = planner.shared(scan)((snapshot, planned(scan)))
     // The scan of a table that was never written has nothing behind it that could take tasks.
-    if (known._1 != snapshot || known._2.tasks.isEmpty) planned(scan)
+    if (sharedSnapshot != snapshot || shared.tasks.isEmpty) planned(scan)
     else {
-      known._2.giveTo(scan)
-      known._2
+      shared.giveTo(scan)
+      shared
     }
   }
 
@@ -122,7 +122,7 @@ private[scan] object IcebergTasks {
     new IcebergTasks(tasks.tasks, scan.getClass.getClassLoader, report, Try(filesOf(scan)).toOption.flatten)
   }
 
-  /** Those that a scan has now: when a query runs, Spark may leave out some. */
+  /** The tasks that a scan has now: when a query runs, Spark may leave out some. */
   def currentTasks(scan: AnyRef): IcebergTasks = {
     val tasks = Reflection.call[JavaCollection[AnyRef]](scan, "tasks").asScala.toIndexedSeq
     new IcebergTasks(tasks, scan.getClass.getClassLoader, Nil, None)
@@ -132,12 +132,14 @@ private[scan] object IcebergTasks {
   def snapshot(scan: AnyRef): AnyRef =
     Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "scan"), "snapshot")
 
-  /** How many data files it has, by the list of its manifests, which planning has read. */
+  /** The number of its data files, by the list of its manifests, which planning has read. */
   private def filesOf(scan: AnyRef): Option[Long] = {
     val io = Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "table"), "io")
     val manifests = Reflection.call[JavaList[AnyRef]](snapshot(scan), "dataManifests", io).asScala
-    val counts =
-      manifests.flatMap(m => Seq("addedFilesCount", "existingFilesCount").map(Reflection.call[Integer](m, _)))
+    val counts = for {
+      manifest <- manifests
+      count <- Seq("addedFilesCount", "existingFilesCount")
+    } yield Reflection.call[Integer](manifest, count)
     if (counts.contains(null)) None else Some(counts.map(_.longValue).sum)
   }
 }

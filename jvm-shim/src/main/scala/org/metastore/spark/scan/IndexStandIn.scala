@@ -11,8 +11,7 @@ import org.metastore.spark.tables.Reflection
 /**
  * An index of a table format's own class that answers as another index does.
  *
- * Listeners for lineage, costs and audits recognise scans of a table format by the class of their index, and ask that index what
- * they want to know of the table.
+ * Listeners for lineage, costs and audits recognise scans of a table format by the class of their index, and call its methods.
  */
 trait IndexStandIn {
 
@@ -22,10 +21,10 @@ trait IndexStandIn {
 
 private[scan] object IndexStandIn {
 
-  /** The index that answers for a scan's location: itself, if it stands for no other. */
+  /** The index behind a scan's location: itself, if it stands for no other. */
   def behind(location: FileIndex): FileIndex = location match {
     case standIn: IndexStandIn => standIn.index
-    case own => own
+    case _ => location
   }
 
   /**
@@ -40,7 +39,7 @@ private[scan] object IndexStandIn {
       subclassOf.get(original.getClass).get.newInstance(arguments :+ index: _*).asInstanceOf[FileIndex]
     }
 
-  // Without the table format there is nothing to extend when the shim is compiled: it is done here, once for each class.
+  // The table format is not there to extend when the shim is compiled: the subclass is compiled here, once for each class.
   private val subclassOf = new ClassValue[Try[Constructor[_]]] {
     override def computeValue(original: Class[_]): Try[Constructor[_]] = Try {
       val source = new StandInSource(original)
@@ -80,26 +79,29 @@ private final class StandInSource(original: Class[_]) {
        |    return other instanceof $standIn && index.equals((($standIn) other).index());
        |  }
        |  public int hashCode() { return index.hashCode(); }
-       |${classOf[FileIndex].getMethods.filter(isAsked).map(method).mkString("\n")}
+       |${classOf[FileIndex].getMethods.filter(isForwarded).map(method).mkString("\n")}
        |}
        |""".stripMargin
 
   private def constructed: Seq[Class[_]] = original.getConstructors.head.getParameterTypes.toSeq
 
-  /** Whether the other index is asked: all that an index does, but its text is the format's. */
-  private def isAsked(method: Method): Boolean =
+  /** Whether the other index answers: all but the text, which is the format's. */
+  private def isForwarded(method: Method): Boolean =
     !Modifier.isStatic(method.getModifiers) && method.getName != "toString"
 
-  private def method(asked: Method): String = {
-    val types = asked.getParameterTypes.toSeq
-    val isVoid = asked.getReturnType == Void.TYPE
-    val call = s"index.${asked.getName}(${names(types.length)})"
-    s"  public ${asked.getReturnType.getCanonicalName} ${asked.getName}(${parameters(
-        types)}) { ${if (isVoid) "" else "return "}$call; }"
+  private def method(forwarded: Method): String = {
+    val name = forwarded.getName
+    val types = forwarded.getParameterTypes.toSeq
+    val result = forwarded.getReturnType
+    val keyword = if (result == Void.TYPE) "" else "return "
+    val head = s"public ${result.getCanonicalName} $name(${parameters(types)})"
+    s"  $head { ${keyword}index.$name(${names(types.length)}); }"
   }
 
-  private def parameters(types: Seq[Class[_]]): String =
-    (for ((one, place) <- types.zipWithIndex) yield s"${one.getCanonicalName} p$place").mkString(", ")
+  private def parameters(types: Seq[Class[_]]): String = {
+    val declarations = for ((single, place) <- types.zipWithIndex) yield s"${single.getCanonicalName} p$place"
+    declarations.mkString(", ")
+  }
 
   private def names(count: Int): String = (0 until count).map(place => s"p$place").mkString(", ")
 }

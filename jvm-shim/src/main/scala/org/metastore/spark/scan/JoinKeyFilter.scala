@@ -14,13 +14,13 @@ import org.apache.spark.sql.types.{BooleanType, DataType}
 
 import org.metastore.spark.statistics.columns.TypePromotion
 
-/** The keys of a join's other side, once they are collected; None before, where that failed, and where there are too many. */
+/** The keys of a join's other side as a conjunct; None until they are collected, where that failed, and where there are too many. */
 private[scan] final class JoinKeyValues extends Serializable {
   @transient @volatile private var condition: Option[Expression] = None
 
   def conjunct: Option[Expression] = Option(condition).flatten // it is null where it was sent to
 
-  def set(found: Option[Expression]): Unit = condition = found
+  def set(conjunct: Option[Expression]): Unit = condition = conjunct
 }
 
 /**
@@ -57,30 +57,30 @@ private[scan] final case class JoinKeyFilter(
 /** Takes the filters of joins from where rows would pass them to the scans whose files they choose. */
 private[scan] object JoinKeyFilter extends PredicateHelper {
 
-  /** So many keys are looked for in a file's statistics. */
+  /** Most keys that are looked for in a file's statistics. */
   val MostKeys = 10000
 
-  /** What a column satisfies that is equal to one of these; None where they are too many. */
+  /** The condition that a column has one of these values; None where they are too many. */
   def conjunct(column: Expression, keys: Array[Any]): Option[Expression] = {
     val distinct = keys.iterator.filter(_ != null).toSet
     if (distinct.size > MostKeys) None else Some(InSet(column, distinct))
   }
 
-  /** Such a condition before the keys are there; None of types whose values have no order that the statistics know. */
+  /** A condition like that on keys, before these are there; None for types whose values have no order in statistics. */
   def example(key: Expression): Option[Expression] =
     if (TypePromotion.hasBounds(key.dataType)) Some(InSet(key, Set(Literal.default(key.dataType).value)))
     else None
 
-  /** Whether a scan is going to be told keys. */
+  /** Whether a scan is going to get keys. */
   def isIn(scan: FileSourceScanExec): Boolean = scan.dataFilters.exists(isOfJoin)
 
-  /** The filters at the scans below, and nowhere else. */
+  /** The plan with the filters by keys at its scans, and nowhere else. */
   def moveToScans(plan: SparkPlan): SparkPlan = plan.transformUp {
     case filter @ FilterExec(condition, child) if condition.exists(_.isInstanceOf[DynamicPruning]) =>
       val (keys, others) = splitConjunctivePredicates(condition).partition(isOfJoin)
       val scan = addTo(child, keys)
-      others.reduceOption(And(_, _)).fold(scan)(rest =>
-        WithTags(filter.copy(condition = rest, child = scan), filter))
+      if (others.isEmpty) scan
+      else WithTags(filter.copy(condition = others.reduceLeft(And(_, _)), child = scan), filter)
   }
 
   private def addTo(plan: SparkPlan, keys: Seq[Expression]): SparkPlan = plan match {
@@ -90,31 +90,35 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
     case other => other
   }
 
-  /** The scan with filters that it tells its index of; without those that Spark found not to be worth it. */
-  def bind(scan: FileSourceScanExec): FileSourceScanExec = if (!scan.dataFilters.exists(isReady)) scan
-  else withFilters(
-    scan,
-    scan.dataFilters.flatMap {
-      case DynamicPruningExpression(in: InSubqueryExec)
-          if !in.plan.isInstanceOf[SubqueryAdaptiveBroadcastExec] =>
-        Some(JoinKeyFilter(in.child, in.plan, in.exprId)(new JoinKeyValues))
-      case DynamicPruningExpression(_: Literal) => None
-      case other => Some(other)
-    })
+  /** The scan with filters whose keys its index gets; without those that Spark found not to be worth it. */
+  def bind(scan: FileSourceScanExec): FileSourceScanExec =
+    if (!scan.dataFilters.exists(isReady)) scan
+    else withFilters(
+      scan,
+      scan.dataFilters.flatMap {
+        case DynamicPruningExpression(in: InSubqueryExec)
+            if !in.plan.isInstanceOf[SubqueryAdaptiveBroadcastExec] =>
+          Some(JoinKeyFilter(in.child, in.plan, in.exprId)(new JoinKeyValues))
+        case DynamicPruningExpression(_: Literal) => None
+        case other => Some(other)
+      })
 
-  /** A table format's scan with filters of columns alone, where some are of expressions: Spark tells a scan of no others. */
+  /** A table format's scan with columns in place of expressions in its filters: Spark passes a scan no others. */
   def bind(scan: BatchScanExec): BatchScanExec = {
-    val named = scan.runtimeFilters.map {
+    def nameOf(key: Expression) = PrunedScan.find(scan.scan).flatMap(_.nameOf(key))
+    val filters = scan.runtimeFilters.map {
       case pruning @ DynamicPruningExpression(in: InSubqueryExec) if !in.child.isInstanceOf[Attribute] =>
-        PrunedScan.find(scan.scan).flatMap(_.nameOf(in.child)).fold(pruning)(name =>
-          DynamicPruningExpression(in.copy(child = name)))
+        nameOf(in.child) match {
+          case Some(column) => DynamicPruningExpression(in.copy(child = column))
+          case None => pruning
+        }
       case other => other
     }
-    if (named == scan.runtimeFilters) scan
-    else WithTags(CaseClassCopy(scan, "runtimeFilters" -> named), scan)
+    if (filters == scan.runtimeFilters) scan
+    else WithTags(CaseClassCopy(scan, "runtimeFilters" -> filters), scan)
   }
 
-  /** What the filters of a scan have collected. */
+  /** The keys that the filters of a scan collect. */
   def valuesOf(scan: FileSourceScanExec): Seq[JoinKeyValues] =
     scan.dataFilters.collect { case filter: JoinKeyFilter => filter.keys }
 

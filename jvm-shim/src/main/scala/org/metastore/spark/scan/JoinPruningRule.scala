@@ -32,13 +32,13 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (!isWanted || plan.isStreaming || PlanScope.isCorrelated(plan)) plan
     else ScanPlanner.recover("A join", plan) {
-      val target = new KeyTarget(
-        ScanPlanner.logical(
-          SparkSession.active,
-          settings,
-          PlanScope.Everything,
-          mayLimit = false,
-          _ => JoinKeys.Unknown))
+      val planner = ScanPlanner.logical(
+        SparkSession.active,
+        settings,
+        PlanScope.Everything,
+        mayLimit = false,
+        _ => JoinKeys.Unknown)
+      val target = new KeyTarget(planner)
       plan.transformUp { case join: Join => prune(join, target) }
     }
 
@@ -72,18 +72,23 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
       build: LogicalPlan,
       buildKeys: Seq[Expression]): Option[LogicalPlan] =
     if (!BuildSide.isRepeatable(build, buildKeys)) None
-    else keys.indices.foldLeft(Option.empty[LogicalPlan]) { (pruned, i) =>
-      target.above(pruned.getOrElse(probe), keys(i)) { (scan, key) =>
+    else {
+      var pruned = Option.empty[LogicalPlan]
+      for (i <- keys.indices) {
         val side = new BuildSide(build, buildKeys, i)
-        if (side.isSmallFor(scan)) Some(side.filter(key)) else None
-      }.orElse(pruned)
+        val filtered = target.above(pruned.getOrElse(probe), keys(i)) { (scan, key) =>
+          if (side.isSmallFor(scan)) Some(side.filter(key)) else None
+        }
+        if (filtered.isDefined) pruned = filtered
+      }
+      pruned
     }
 }
 
 object JoinPruningRule {
   private val Pruned = TreeNodeTag[Boolean]("metastore.join.pruned")
 
-  /** Adds the rule to those that Spark runs last: joins are ordered, scans are built, and Spark's own such filters are in place. */
+  /** Adds the rule to those that Spark runs last: joins are ordered, scans are built, and Spark's own filters of this kind are in place. */
   def register(session: SparkSession): Unit = {
     val methods = session.sessionState.experimentalMethods
     methods.synchronized { // queries of one session may be planned side by side
@@ -101,7 +106,7 @@ object JoinPruningRule {
   private def mayLoseRight(kind: JoinType): Boolean = kind.isInstanceOf[InnerLike]
 }
 
-/** The side of a join whose keys are collected. */
+/** The side of a join whose keys are collected; `key` is the place of one of them. */
 private final class BuildSide(plan: LogicalPlan, keys: Seq[Expression], key: Int) {
 
   /** Whether there are few keys, and fewer rows than in a scan. */
@@ -116,11 +121,11 @@ private final class BuildSide(plan: LogicalPlan, keys: Seq[Expression], key: Int
 
 private object BuildSide {
 
-  /** Whether its keys are the join's own, whoever runs it; a filter that waits for another one may wait for its thread. */
+  /** Whether each run of the side has the same keys. A filter that waits for another sub-query may wait for its own thread. */
   def isRepeatable(plan: LogicalPlan, keys: Seq[Expression]): Boolean =
     plan.deterministic && keys.forall(_.deterministic) && !plan.exists(!isFixed(_))
 
-  // Which rows a LIMIT or a sample takes is open, and so is what other nodes do.
+  // A LIMIT or a sample may take other rows the next time, and other nodes may do anything.
   private def isFixed(node: LogicalPlan): Boolean = node match {
     case _: Project | _: Filter | _: Join | _: Aggregate | _: Union =>
       !node.expressions.exists(_.exists(_.isInstanceOf[PlanExpression[_]]))
@@ -130,7 +135,7 @@ private object BuildSide {
   }
 }
 
-/** Finds the scan of ours that a join key comes from, through what keeps rows with other keys apart from it. */
+/** Finds the scan of ours that a join key comes from, below nodes that let a filter by the key pass. */
 private final class KeyTarget(planner: ScanPlanner) {
 
   /** The plan with a filter directly above the scan; None where the key does not reach one, or `filter` makes none. */
@@ -139,7 +144,7 @@ private final class KeyTarget(planner: ScanPlanner) {
       key: Expression)(filter: (LogicalPlan, Expression) => Option[Expression]): Option[LogicalPlan] =
     plan match {
       case project: Project if project.projectList.forall(_.deterministic) =>
-        above(project.child, behind(project.projectList, key))(filter).map(child =>
+        above(project.child, below(project.projectList, key))(filter).map(child =>
           project.copy(child = child))
       case only @ Filter(condition, scan) if condition.deterministic && isTarget(scan) =>
         filterOf(scan, key)(filter).map(more => only.copy(And(condition, more), withKeys(scan)))
@@ -165,9 +170,9 @@ private final class KeyTarget(planner: ScanPlanner) {
   }
 
   /** The key in terms of the columns below a projection. */
-  private def behind(list: Seq[NamedExpression], key: Expression): Expression = {
-    val named = list.collect { case alias @ Alias(child, _) => alias.toAttribute -> child }
-    ReplacedColumns(key, AttributeMap(named))
+  private def below(list: Seq[NamedExpression], key: Expression): Expression = {
+    val definitions = list.collect { case alias @ Alias(child, _) => alias.toAttribute -> child }
+    ReplacedColumns(key, AttributeMap(definitions))
   }
 
   // A filter on columns of one side may go below a join that neither adds rows to that side nor makes nulls of its columns.
@@ -181,7 +186,7 @@ private final class KeyTarget(planner: ScanPlanner) {
     case _ => false
   }
 
-  // To the rules all NaN are one, and so are the zeros.
+  // The rules of pruning take all NaN for one value, and so both zeros.
   private def withoutNormalization(key: Expression): Expression = key.transform {
     case KnownFloatingPointNormalized(NormalizeNaNAndZero(child)) => child
   }
@@ -201,14 +206,18 @@ private final class KeyTarget(planner: ScanPlanner) {
     case other => other
   }
 
-  /** Whether the statistics tell files by the values of a key: a column, an expression with statistics, or what they know of others. */
+  /** Whether files can be skipped by the values of a key: a column, or an expression with a rule or with statistics. */
   private def isPrunable(scan: LogicalPlan, key: Expression): Boolean =
-    key.references.nonEmpty && key.references.subsetOf(scan.outputSet) && !key.references.exists(
-      isOfPartition(scan, _)) &&
-      JoinKeyFilter.example(key).exists { conjunct =>
-        RelationAdapters.all.iterator.flatMap(_.columns(scan, planner))
-          .exists(known => FilterCompiler.compile(Seq(conjunct), known.resolver).columns.nonEmpty)
-      }
+    isOfColumns(scan, key) && JoinKeyFilter.example(key).exists(isKnown(scan, _))
+
+  private def isOfColumns(scan: LogicalPlan, key: Expression): Boolean =
+    key.references.nonEmpty && key.references.subsetOf(scan.outputSet) &&
+      !key.references.exists(isOfPartition(scan, _))
+
+  private def isKnown(scan: LogicalPlan, conjunct: Expression): Boolean =
+    RelationAdapters.all.iterator.flatMap(_.columns(scan, planner)).exists { known =>
+      FilterCompiler.compile(Seq(conjunct), known.resolver).columns.nonEmpty
+    }
 
   // Partitions are chosen by Spark itself.
   private def isOfPartition(scan: LogicalPlan, column: Attribute): Boolean = scan match {

@@ -13,32 +13,36 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{JoinKeys, QueryJoinOrder}
 import org.metastore.spark.reason.Attempt
 
-/** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
+/** Decides, before joins are reordered, which data files each scan reads, and gives the optimizer the numbers of these files. */
 final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     val settings = new MetastoreConf(conf)
     if (!settings.pruningEnabled && !settings.cboEnabled) plan
     else ScanPlanner.recover("A query", plan) {
-      PlanScope.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites).fold(plan) { scope =>
-        val prepared = ScanFormats.prepareRelations(plan, session)
-        val planner =
-          ScanPlanner.logical(
-            session,
-            settings,
-            scope,
-            mayLimit = !isWrite(plan) && !PlanScope.isCorrelated(plan),
-            joinsOf(prepared, _))
-        if (!planner.leavesAlone) begin(prepared, planner)
-        val rewritten = rewrite(prepared, ScanContext(), planner)
-        if (settings.cboEnabled && conf.cboEnabled && conf.joinReorderEnabled && !rewritten.fastEquals(
-            prepared))
-          QueryJoinOrder.keep(rewritten)
-        else rewritten
+      PlanScope.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites) match {
+        case Some(scope) => decide(plan, scope, settings)
+        case None => plan
       }
     }
   }
 
-  // Each table's look-up waits for storage: together they take as long as one. What fails here fails again where it is needed.
+  private def decide(plan: LogicalPlan, scope: PlanScope.Scope, settings: MetastoreConf): LogicalPlan = {
+    val prepared = ScanFormats.prepareRelations(plan, session)
+    val planner =
+      ScanPlanner.logical(
+        session,
+        settings,
+        scope,
+        mayLimit = !isWrite(plan) && !PlanScope.isCorrelated(plan),
+        joinsOf(prepared, _))
+    if (!planner.leavesAlone) begin(prepared, planner)
+    val rewritten = rewrite(prepared, ScanContext(), planner)
+    val isReordered = settings.cboEnabled && conf.cboEnabled && conf.joinReorderEnabled
+    if (isReordered && !rewritten.fastEquals(prepared)) QueryJoinOrder.keep(rewritten)
+    else rewritten
+  }
+
+  // Each table's look-up waits for storage: side by side they take as long as one. A failure is raised again where it matters.
   private def begin(plan: LogicalPlan, planner: ScanPlanner): Unit = {
     val leaves = plan.collectWithSubqueries { case leaf: LeafNode => leaf }
     if (leaves.size > 1)
@@ -68,13 +72,12 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
       case Filter(condition, child) =>
         val conjuncts = above.conjuncts ++ splitConjunctivePredicates(condition)
         plan.mapChildren(rewrite(_, above.copy(conjuncts = conjuncts), planner))
-      // So many rows are enough, whatever takes them.
+      // A LocalLimit bounds the rows, whatever operator is above it.
       case LocalLimit(IntegerLiteral(limit), _) if limit > 0 && (planner.limits || planner.topRows) =>
         plan.mapChildren(rewrite(_, ScanContext(limit = Some(limit.toLong)), planner))
-      case sort: Sort
-          if sort.global && planner.topRows && above.conjuncts.isEmpty && above.limit.isDefined && above.order.isEmpty =>
+      case sort: Sort if sort.global && planner.topRows && above.isLimitAlone =>
         plan.mapChildren(rewrite(_, above.copy(order = sort.order.headOption), planner))
-      // A scan is not told of filters that stand above one of these.
+      // Filters above one of these do not reach a scan.
       case project: Project if above.conjuncts.isEmpty =>
         val order =
           above.order.map(first => first.copy(child = replaceAlias(first.child, getAliasMap(project))))
@@ -82,20 +85,21 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
       case _: GlobalLimit if above.conjuncts.isEmpty && above.order.isEmpty =>
         plan.mapChildren(rewrite(_, above, planner))
       case aggregate: Aggregate if planner.answers =>
-        ScanPlanner.recover(
-          "An aggregate",
-          Option.empty[LogicalPlan])(new AggregateAnswer(planner).replace(aggregate))
-          .getOrElse(plan.mapChildren(rewrite(_, ScanContext(), planner)))
-      case leaf: LeafNode => prepare(
-          leaf,
-          if (above.order.isEmpty && !planner.limits) above.copy(limit = None) else above,
-          planner)
+        answer(aggregate, planner).getOrElse(plan.mapChildren(rewrite(_, ScanContext(), planner)))
+      case leaf: LeafNode =>
+        val isUnlimited = above.order.isEmpty && !planner.limits
+        prepare(leaf, if (isUnlimited) above.copy(limit = None) else above, planner)
       case command: Command => shieldTarget(command, planner).mapChildren {
           // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
           case target: LeafNode if !LogicalScanRule.isQueryOf(command) => target
           case query => rewrite(query, ScanContext(), planner)
         }
       case other => other.mapChildren(rewrite(_, ScanContext(), planner))
+    }
+
+  private def answer(aggregate: Aggregate, planner: ScanPlanner): Option[LogicalPlan] =
+    ScanPlanner.recover("An aggregate", Option.empty[LogicalPlan]) {
+      new AggregateAnswer(planner).replace(aggregate)
     }
 
   private def shieldTarget(command: Command, planner: ScanPlanner): LogicalPlan = command match {
@@ -114,7 +118,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
 
 private[scan] object LogicalScanRule {
 
-  /** Whether the one child of a command is what it writes, not what it writes to. */
+  /** Whether the one child of a command is the query whose rows it writes, not its target. */
   def isQueryOf(command: Command): Boolean = command match {
     case _: V2WriteCommand | _: DataWritingCommand => true
     case _ => false

@@ -32,19 +32,19 @@ private[scan] final class ParquetScan(
       ParquetTable.name,
       LakeTable.uuidOf(root),
       root.toString,
-      label.getOrElse(s"${ParquetTable.name}.`$root`"))
+      FileScan.nameOf(ParquetTable.name, root, label))
 
   private val partitionColumns = Indexed.set(relation.partitionSchema.fieldNames)(_.toLowerCase(Locale.ROOT))
 
-  /** Columns by their names in the files, in any case where Spark reads them so. */
+  /** Finds columns by their names in the files, ignoring case where Spark does. */
   override def resolver(statistics: Manifest): ColumnResolver = {
     val caseSensitive = SQLConf.get.caseSensitiveAnalysis
     (root, path) => {
       val name = root.name +: path
-      val alike = statistics.pathsIgnoringCase.getOrElse(name.map(_.toLowerCase(Locale.ROOT)), Nil)
-      alike.filter(written => !caseSensitive || written == name) match {
-        case Seq(only) if !readsById && !partitionColumns(name.head.toLowerCase(Locale.ROOT)) =>
-          Some(Leaf.key(only))
+      val lowerCase = name.map(_.toLowerCase(Locale.ROOT))
+      val sameIgnoringCase = statistics.pathsIgnoringCase.getOrElse(lowerCase, Nil)
+      sameIgnoringCase.filter(written => !caseSensitive || written == name) match {
+        case Seq(only) if !readsById && !partitionColumns(lowerCase.head) => Some(Leaf.key(only))
         // two names that differ by case alone are two columns in the files, and Spark reads either
         case _ => None
       }
@@ -66,10 +66,10 @@ private[scan] final class ParquetScan(
 
   override def restriction(settings: MetastoreConf): Option[Reason] = FileScan.conversionRefusal(relation)
 
-  /** Partitions in a catalog are listed as Spark would later, for the filters that it pushes, and once: it finds them chosen. */
+  /** Partitions in a catalog are chosen as Spark would choose them later, and listed once: Spark finds them chosen. */
   override def listPartitions(conjuncts: Seq[Expression]): HadoopFsRelation = relation.location match {
     case catalog: CatalogFileIndex =>
-      relation.copy(location = catalog.filterPartitions(partitionFilters(conjuncts)))(relation.sparkSession)
+      FileScan.withLocation(relation, catalog.filterPartitions(partitionFilters(conjuncts)))
     case _ => relation
   }
 
@@ -96,9 +96,11 @@ private[scan] final class ParquetScan(
         "Spark",
         Some(listed.map(_.files.length.toLong).sum),
         () => ScanFile.rowsByPath(files(listed)))
-    // Of a table in a catalog Spark lists the partitions that it has chosen, and no others: these are listed where they are asked for.
-    case _ =>
-      name.fold(LiveFiles.Unknown)(table => new LiveFiles("Spark", None, () => listAllPartitions(table)))
+    // Spark has listed the partitions alone that it has chosen: the others are listed where they are asked for.
+    case _ => name match {
+        case Some(table) => new LiveFiles("Spark", None, () => listAllPartitions(table))
+        case None => LiveFiles.Unknown
+      }
   }
 
   private def listAllPartitions(name: TableIdentifier): Seq[(String, Option[Long])] =
@@ -110,35 +112,32 @@ private[scan] final class ParquetScan(
     }
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
-    for {
-      directory <- listed.toIndexedSeq
-      file <- directory.files
-    } yield ScanFile(
-      LakeTable.pathInTable(file.getPath, root),
-      file.getLen,
-      None,
-      modified = Some(file.getModificationTime),
-      deleted = DeletedRows.Zero)
+    for (file <- FileScan.filesOf(listed))
+      yield ScanFile(
+        LakeTable.pathInTable(file.getPath, root),
+        file.getLen,
+        None,
+        modified = Some(file.getModificationTime),
+        deleted = DeletedRows.Zero)
 
-  // A file that another program writes anew under its name is read as it is then, by whoever lists it as it was.
+  // Another program may write a file again under its name: Spark then reads the new rows, though it has listed the old file.
   override def asNow(
       files: IndexedSeq[ScanFile],
       listed: => Seq[PartitionDirectory]): IndexedSeq[ScanFile] = {
-    val before = listed.flatMap(_.files)
+    val before = FileScan.filesOf(listed)
     val folders = before.map(_.getPath.getParent).distinct
     val now = ScanPlanner.recover(s"The listing of ${id.name}", Seq.empty[FileStatus])(listAnew(folders))
-    val versions = Indexed.set(now)(file => version(file.getPath, file.getLen, file.getModificationTime))
-    val others =
-      before.filterNot(file => versions(version(file.getPath, file.getLen, file.getModificationTime)))
-    val changed = Indexed.set(others)(file => LakeTable.pathInTable(file.getPath, root))
+    val versions = Indexed.set(now)(versionOf)
+    val rewritten = before.filterNot(file => versions(versionOf(file)))
+    val changed = Indexed.set(rewritten)(file => LakeTable.pathInTable(file.getPath, root))
     if (changed.isEmpty) files
     else files.map(file => if (changed(file.path)) file.copy(modified = Some(ParquetScan.Changed)) else file)
   }
 
-  private def version(path: Path, size: Long, modified: Long): (String, Long, Long) =
-    (path.toUri.getPath, size, modified)
+  private def versionOf(file: FileStatus): (String, Long, Long) =
+    (file.getPath.toUri.getPath, file.getLen, file.getModificationTime)
 
-  /** The files of some folders; none of those that cannot be listed in time. */
+  /** The files of some folders, except of those that cannot be listed in time. */
   private def listAnew(folders: Seq[Path]): Seq[FileStatus] = {
     val system = root.getFileSystem(PlanningContext.current.hadoop(relation.sparkSession))
     val limit = MetastoreConf().planningTimeoutMillis
@@ -146,7 +145,7 @@ private[scan] final class ParquetScan(
     PlanningPool.run(reads, new Budget(limit, limit, root.toString)).flatMap(_.getOrElse(Nil))
   }
 
-  /** The same with the values of partition columns. */
+  /** The files of a listing with their values of partition columns. */
   private def withPartitionValues(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
     for {
       directory <- listed.toIndexedSeq
@@ -167,12 +166,12 @@ private[scan] object ParquetScan extends ScanFormat {
 
   private val Changed = Long.MinValue // no time at which anything was modified
 
-  /** The table behind a relation, if it is one directory that we know how to read fewer files of. */
+  /** The table behind a relation, if it is one directory whose files may be dropped. */
   override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
     if (ParquetTable.is(relation)) Some(new ParquetScan(relation, ParquetTable.rootOf(relation), label))
     else None
 
-  /** The same table later, when Spark has chosen partitions: then its paths are theirs. */
+  /** The table once Spark has chosen partitions: the relation's paths are then those of the partitions. */
   override def findMarkedTable(
       relation: HadoopFsRelation,
       root: String,

@@ -9,10 +9,10 @@ import org.apache.spark.sql.execution.datasources.{FileSourceStrategy, HadoopFsR
 import org.metastore.spark.tables.ReadPermission
 
 /**
- * Beside Comet, plans directories of Parquet files whose statistics may be used as Spark does, and drops files from the scans at once.
+ * Drops files of Parquet directories beside Comet, as soon as Spark's own strategy has planned their scans.
  *
- * Comet replaces Spark's scans in physical rules that run before ours. Its scans keep the name and the list of files. A node that
- * another strategy plans, such as that of a row policy, is left to it.
+ * Comet replaces Spark's scans in physical rules that run before ours, and keeps their name and list of files. A node that another
+ * strategy plans, such as that of a row policy, is left to it.
  */
 final class ParquetScanStrategy(session: SparkSession) extends SparkStrategy {
 

@@ -5,14 +5,14 @@ import org.apache.spark.sql.catalyst.plans.logical.{Command, LogicalPlan, Subque
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.tables.TableFormats
 
-/** Tells which plans are none of our business: writes, streams, rows or values hidden by a policy. */
+/** Judges plans whose scans must be left alone: writes, streams, rows or values that a policy hides. */
 object PlanScope {
 
-  /** What may be done to the scans of a plan. */
+  /** The changes that are allowed to the scans of a plan. */
   sealed trait Scope
   case object Everything extends Scope
 
-  /** Nothing; every scan says why. */
+  /** No change; every scan shows the reason. */
   final case class NoChange(reason: Reason) extends Scope
 
   /** Estimates may be corrected, no file may be dropped. */
@@ -21,7 +21,7 @@ object PlanScope {
   /** A write. */
   final case class Write(node: String, rowLevel: Boolean, ofFormat: Boolean) {
 
-    /** Which of several writes decides: the one with the least. */
+    /** The write with the least rank decides. */
     def rank: Int = if (ofFormat) 0 else if (rowLevel) 1 else 2
   }
 
@@ -44,13 +44,13 @@ object PlanScope {
     signs.sortBy(_.rank).headOption
   }
 
-  /** Whether Spark makes a join of a sub-query's plan, once it has looked there for what its value is without rows. */
+  /** Whether Spark will make a join of a sub-query's plan, after it has looked in the plan for its value without rows. */
   def isCorrelated(plan: LogicalPlan): Boolean = plan match {
     case subquery: Subquery => subquery.correlated
     case _ => false
   }
 
-  /** Judges a plan at the optimizer's door: nothing of a stream's plan is touched, not even to say so. */
+  /** The scope of a plan; None for a stream, whose plan is not touched, not even to show a reason. */
   def judge(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Option[Scope] =
     if (isStream(plan)) None
     else if (plan.exists(node => policies.exists(className(node).contains)))

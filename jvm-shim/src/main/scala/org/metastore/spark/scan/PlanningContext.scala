@@ -11,38 +11,38 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 import org.metastore.spark.pruning.EvaluationTime
 
-/** What the sub-queries and the main plan of one query share while they are planned, in the planning thread. */
+/** State that the sub-queries and the main plan of one query share while they are planned, in the planning thread. */
 final class PlanningContext(val write: Option[PlanScope.Write]) {
   private val patience = if (WarmUp.isDone) 1L else PlanningContext.ColdPatience
   private val statistics = new HashMap[AnyRef, AnyRef]()
-  private val sharedOf = Collections.synchronizedMap(new WeakHashMap[AnyRef, AnyRef]())
+  private val valuesOfEqual = Collections.synchronizedMap(new WeakHashMap[AnyRef, AnyRef]())
   private val spent = new AtomicLong
   private val started = new ThreadLocal[java.lang.Long] // of the outermost block that counts its time
 
-  /** The first answer for a key, kept: one version of the statistics for the whole query. */
+  /** The value of a key, computed once: one version of the statistics for the whole query. */
   def once[A <: AnyRef](key: AnyRef)(load: => A): A = memoize(statistics, key)(load)
 
-  /** What equal objects share, made for the first of them and kept while that one is in use. */
-  def shareAmongEqual[A <: AnyRef](like: AnyRef)(make: => A): A = memoize(sharedOf, like)(make)
+  /** The value that equal objects share, made for the first of them and kept while that one is in use. */
+  def shareAmongEqual[A <: AnyRef](key: AnyRef)(make: => A): A = memoize(valuesOfEqual, key)(make)
 
-  // Not `computeIfAbsent`: what makes one may ask for another.
-  private def memoize[A <: AnyRef](in: JMap[AnyRef, AnyRef], key: AnyRef)(make: => A): A = {
-    val known = in.get(key)
+  // Not `computeIfAbsent`: making one value may need another one.
+  private def memoize[A <: AnyRef](values: JMap[AnyRef, AnyRef], key: AnyRef)(make: => A): A = {
+    val known = values.get(key)
     if (known != null) known.asInstanceOf[A]
     else {
-      val made = make
-      in.put(key, made)
-      made
+      val value = make
+      values.put(key, value)
+      value
     }
   }
 
-  /** Lets go of what equal objects shared that are no longer in use: a map notices it only when it is asked. */
-  private def forgetUnused(): Unit = sharedOf.size
+  /** Drops values whose objects are no longer in use: the map does it only when one of its methods is called. */
+  private def forgetUnused(): Unit = valuesOfEqual.size
 
-  /** How the session reads files: a copy of all its settings, made where something is read. */
+  /** The session's Hadoop configuration: a copy of all its settings, made when something is read. */
   def hadoop(session: SparkSession): Configuration = once(session)(session.sessionState.newHadoopConf())
 
-  /** What is left of a planning timeout, in milliseconds. */
+  /** The rest of a planning timeout, in milliseconds. */
   def remainingMillis(timeoutMillis: Long): Long = {
     val running = Option(started.get).fold(0L)(System.nanoTime() - _)
     math.max(0L, timeoutMillis * patience - TimeUnit.NANOSECONDS.toMillis(spent.get + running))

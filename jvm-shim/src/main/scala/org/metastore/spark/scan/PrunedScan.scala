@@ -7,30 +7,29 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
 import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.tables.DelegateProxy
 
-/** A stand-in for the scan of a table format: what was decided of its files, whatever the format is. */
+/** A proxy for the scan of a table format, with the decision on its files. */
 private[scan] trait PrunedScan {
 
-  /** The decision; once a join has chosen files, that one. */
+  /** The decision on the files; once a join has chosen among them, the newer one. */
   def decision: ScanDecision
 
-  /** The same scan, to be told the keys of a join when the query runs; None where keys choose none of its files. */
+  /** The scan, to get the keys of a join when the query runs; None where keys cannot choose among its files. */
   def withKeys: Option[Scan]
 
-  /** The column by which the scan is told the keys that an expression has to be one of, if it is told keys. */
+  /** The column that stands for an expression in filters by keys, if the scan gets keys. */
   def nameOf(key: Expression): Option[Attribute]
 }
 
 private[scan] object PrunedScan {
 
-  /** The stand-in behind a scan, if the scan passed through us. */
-  def find(scan: Scan): Option[PrunedScan] = DelegateProxy.find(scan).collect { case pruned: PrunedScan =>
-    pruned
-  }
+  /** The proxy behind a scan, if the scan passed through us. */
+  def find(scan: Scan): Option[PrunedScan] =
+    DelegateProxy.find(scan).collect { case pruned: PrunedScan => pruned }
 
   /** The decision on the scan of a relation. */
   def decisionOf(relation: DataSourceV2ScanRelation): Option[ScanDecision] =
     find(relation.scan).map(_.decision)
 
-  /** A scan that is told keys, in the place of a scan whose files they may choose. */
+  /** A scan that gets keys, in the place of a scan whose files they may choose. */
   def withKeys(scan: Scan): Option[Scan] = find(scan).flatMap(_.withKeys)
 }

@@ -13,13 +13,15 @@ import org.apache.spark.sql.catalyst.expressions.{
   Predicate
 }
 import org.apache.spark.sql.execution.FileSourceScanExec
-import org.apache.spark.sql.execution.datasources.{FileFormat, FileIndex, PartitionDirectory}
+import org.apache.spark.sql.execution.datasources.{
+  FileFormat, FileIndex, FileStatusWithMetadata, PartitionDirectory
+}
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.pruning.{ScanDecision, WantedRows}
 import org.metastore.spark.statistics.objects.Manifest
 
-/** The files of a physical scan without those in which no row can match, or is wanted. Everything else is the delegate's. */
+/** The files of a physical scan without those in which no row can match, or is wanted. The delegate answers everything else. */
 private[scan] final class PruningFileIndex(
     val delegate: FileIndex,
     table: FileScan,
@@ -29,23 +31,20 @@ private[scan] final class PruningFileIndex(
     planner: ScanPlanner,
     val keys: Seq[JoinKeyValues] = Nil)
   extends FileIndex {
-  import PruningFileIndex.isFixed
+  import PruningFileIndex.{isFixed, DecidedListing, ListingFilters}
 
   private val resolver = table.resolver(statistics)
 
   private def fingerprint: String = statistics.fingerprint
 
   // A scan is listed for EXPLAIN and again when it runs, with the same filters.
-  private val decided =
-    new ConcurrentHashMap[
-      (Seq[Expression], Seq[Expression], ScanRequest),
-      (Seq[PartitionDirectory], ScanDecision)]
+  private val decided = new ConcurrentHashMap[ListingFilters, DecidedListing]
 
-  /** The same files, and what sub-queries collect about them. */
-  def withKeys(found: Seq[JoinKeyValues]): PruningFileIndex =
-    new PruningFileIndex(delegate, table, name, statistics, wanted, planner, found)
+  /** The index with the keys that sub-queries collect. */
+  def withKeys(keys: Seq[JoinKeyValues]): PruningFileIndex =
+    new PruningFileIndex(delegate, table, name, statistics, wanted, planner, keys)
 
-  /** The same index as listeners of the table format recognise it. */
+  /** The index as listeners of the table format recognise it. */
   def recognizable: FileIndex = table.recognizable(this)
 
   override def rootPaths: Seq[Path] = delegate.rootPaths
@@ -64,17 +63,20 @@ private[scan] final class PruningFileIndex(
       dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
     val fixed = dataFilters.filter(isFixed)
     // With keys of a join all is decided anew, while the query runs already.
-    val chosen = ScanPlanner.recover(s"A scan of ${table.id.name}", Option.empty[Seq[PartitionDirectory]]) {
-      val (listed, decision) = decide(partitionFilters, fixed, request(fixed, keys.nonEmpty))
-      Some(FileScan.selectFiles(listed)(decision.survivors.get))
+    val kept = ScanPlanner.recover(s"A scan of ${table.id.name}", Option.empty[Seq[PartitionDirectory]]) {
+      val decided = decide(partitionFilters, fixed, request(fixed, keys.nonEmpty))
+      Some(FileScan.selectFiles(decided.directories)(decided.decision.survivors.get))
     }
-    chosen.getOrElse(delegate.listFiles(partitionFilters, dataFilters))
+    kept.getOrElse(delegate.listFiles(partitionFilters, dataFilters))
   }
 
-  /** What is decided for these filters; those that need a sub-query's answer choose among the partitions later. */
+  /** The decision for the filters of a scan; those that need a sub-query's answer choose among the partitions later. */
   def decision(scan: FileSourceScanExec): ScanDecision = {
     val fixed = scan.dataFilters.filter(isFixed)
-    decide(scan.partitionFilters.filter(isFixed), fixed, request(fixed, JoinKeyFilter.isIn(scan)))._2
+    decide(
+      scan.partitionFilters.filter(isFixed),
+      fixed,
+      request(fixed, JoinKeyFilter.isIn(scan))).decision
   }
 
   private def request(fixed: Seq[Expression], isJoined: Boolean) =
@@ -83,32 +85,42 @@ private[scan] final class PruningFileIndex(
   // Every partition filter goes to the delegate: nothing above the scan repeats it.
   private def decide(
       partitionFilters: Seq[Expression],
-      data: Seq[Expression],
-      request: ScanRequest): (Seq[PartitionDirectory], ScanDecision) =
+      dataFilters: Seq[Expression],
+      request: ScanRequest): DecidedListing =
     decided.computeIfAbsent(
-      (partitionFilters, data, request),
+      ListingFilters(partitionFilters, dataFilters, request),
       _ => {
-        var last = Option.empty[(Seq[PartitionDirectory], ScanDecision)]
-        def about(listed: Seq[PartitionDirectory]) =
-          last.collect { case (same, known) if same eq listed => known }.getOrElse {
-            val files =
-              if (request.wanted.isEmpty) table.files(listed)
-              else table.countRows(table.files(listed))
-            def plan(files: IndexedSeq[ScanFile]) =
-              planner.plan(table.id, files, request, resolver, table.live(delegate, name)).decision
-            val first = plan(files)
-            // Of a LIMIT, the rows of files that are read are counted on too.
-            val relied =
-              if (request.wanted.isEmpty) FileScan.selectFiles(listed)(!first.survivors.get(_))
-              else listed
-            val now = if (first.after < first.before) table.asNow(files, relied) else files
-            val made = if (now eq files) first else plan(now)
-            last = Some(listed -> made)
-            made
-          }
-        val listed = FilePathFilter.by(data, table.list(delegate, statistics, partitionFilters, data)(about))
-        (listed, about(listed))
+        val decisions = new LastDecision(request)
+        val listed = table.list(delegate, statistics, partitionFilters, dataFilters)(decisions.on)
+        val selected = FilePathFilter.by(dataFilters, listed)
+        DecidedListing(selected, decisions.on(selected))
       })
+
+  /** Decides on listings, once on the same listing in a row. */
+  private final class LastDecision(request: ScanRequest) {
+    private var last = Option.empty[DecidedListing]
+
+    def on(listed: Seq[PartitionDirectory]): ScanDecision = last match {
+      case Some(known) if known.directories eq listed => known.decision
+      case _ =>
+        val decision = decideOn(listed, request)
+        last = Some(DecidedListing(listed, decision))
+        decision
+    }
+  }
+
+  private def decideOn(listed: Seq[PartitionDirectory], request: ScanRequest): ScanDecision = {
+    val isLimited = request.wanted.isDefined
+    val files = if (isLimited) table.countRows(table.files(listed)) else table.files(listed)
+    val decision = plan(files, request)
+    // A LIMIT counts on the rows of files that are read, too.
+    val relevant = if (isLimited) listed else FileScan.selectFiles(listed)(!decision.survivors.get(_))
+    val now = if (decision.after < decision.before) table.asNow(files, relevant) else files
+    if (now eq files) decision else plan(now, request)
+  }
+
+  private def plan(files: IndexedSeq[ScanFile], request: ScanRequest): ScanDecision =
+    planner.plan(ScannedFiles(table.id, files, resolver, table.live(delegate, name)), request).decision
 
   override def equals(other: Any): Boolean = other match {
     case that: PruningFileIndex =>
@@ -120,6 +132,15 @@ private[scan] final class PruningFileIndex(
 }
 
 private[scan] object PruningFileIndex {
+
+  /** The filters of a listing, and the request behind them. */
+  private final case class ListingFilters(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression],
+      request: ScanRequest)
+
+  /** A listing, and the decision on its files. */
+  private final case class DecidedListing(directories: Seq[PartitionDirectory], decision: ScanDecision)
 
   // Spark shows filters with sub-queries at one time and not at another.
   def isFixed(filter: Expression): Boolean = filter.find(_.isInstanceOf[PlanExpression[_]]).isEmpty
@@ -134,16 +155,16 @@ private[scan] object FilePathFilter {
     else Try {
       val predicate = Predicate.createInterpreted(ofPaths.map(bound).reduce(And(_, _)))
       listed.map(partition =>
-        partition.copy(files = partition.files.filter { file =>
-          predicate.eval(FileFormat.createMetadataInternalRow(
-            InternalRow.empty,
-            Seq(FileFormat.FILE_PATH),
-            SparkPath.fromPath(file.getPath),
-            file.getLen,
-            file.getModificationTime))
-        }))
+        partition.copy(files = partition.files.filter(file => predicate.eval(metadataOf(file)))))
     }.getOrElse(listed) // the query says what is wrong with its filter
   }
+
+  private def metadataOf(file: FileStatusWithMetadata): InternalRow = FileFormat.createMetadataInternalRow(
+    InternalRow.empty,
+    Seq(FileFormat.FILE_PATH),
+    SparkPath.fromPath(file.getPath),
+    file.getLen,
+    file.getModificationTime)
 
   private def bound(filter: Expression): Expression = filter.transform {
     case path: AttributeReference => BoundReference(0, path.dataType, nullable = false)

@@ -2,10 +2,10 @@ package org.metastore.spark.scan
 
 import org.metastore.spark.reason.Indexed
 
-/** The adapters of every kind of relation that the statistics know. */
+/** The adapters of all kinds of relations. */
 private[scan] object RelationAdapters {
   val all: Seq[RelationAdapter] = ScanFormats.adapters :+ new FileRelationAdapter
 
-  /** The first answer of an adapter about a relation; None where no adapter knows it. */
+  /** The answer of the first adapter that has one. */
   def first[A](ask: RelationAdapter => Option[A]): Option[A] = Indexed.firstAnswer(all)(ask)
 }

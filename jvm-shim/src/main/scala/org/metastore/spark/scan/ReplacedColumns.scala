@@ -4,6 +4,6 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeMap, Expre
 
 /** Puts other expressions in the place of an expression's columns. */
 private[scan] object ReplacedColumns {
-  def apply(expression: Expression, meant: AttributeMap[Expression]): Expression =
-    expression.transform { case column: Attribute => meant.getOrElse(column, column) }
+  def apply(expression: Expression, definitions: AttributeMap[Expression]): Expression =
+    expression.transform { case column: Attribute => definitions.getOrElse(column, column) }
 }

@@ -5,23 +5,27 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, SortOrder}
 import org.metastore.spark.pruning.{ExpressionColumns, RowOrder, WantedRows}
 
 /**
- * What stands above a scan.
+ * The filters, limit and order above a scan.
  *
- * @param conjuncts every row that is used satisfies them
- * @param limit     so many of the rows that satisfy them are enough: no other filter stands between
- * @param order     the first key of the sort by which these rows are the first; None: whichever they are
+ * @param conjuncts conditions that every row satisfies that is used
+ * @param limit     number of these rows that are enough: no other filter stands between
+ * @param order     the first key of the sort that says which rows come first; None: any rows will do
  */
 private[scan] final case class ScanContext(
     conjuncts: Seq[Expression] = Nil,
     limit: Option[Long] = None,
     order: Option[SortOrder] = None) {
 
-  /** The rows that are enough; None where all are wanted, or the order is not one of a column or an expression with statistics. */
-  def wanted(columns: => ExpressionColumns): Option[WantedRows] = order match {
-    case None => limit.map(WantedRows(_))
-    case Some(first) =>
+  /** Whether a limit stands above the scan and nothing else. */
+  def isLimitAlone: Boolean = limit.isDefined && conjuncts.isEmpty && order.isEmpty
+
+  /** The rows that are enough; None: all are wanted, or the order is not by a column or an expression with statistics. */
+  def wanted(columns: => ExpressionColumns): Option[WantedRows] = (limit, order) match {
+    case (None, _) => None
+    case (Some(rows), None) => Some(WantedRows(rows))
+    case (Some(rows), Some(first)) =>
       val known = columns
       val key = first.copy(child = known.replaceIn(first.child).getOrElse(first.child))
-      for (most <- limit; by <- RowOrder.fromSort(key, known)) yield WantedRows(most, Some(by))
+      for (by <- RowOrder.fromSort(key, known)) yield WantedRows(rows, Some(by))
   }
 }

@@ -20,38 +20,38 @@ import org.metastore.spark.reason.{Reason, ReasonCode}
 object ScanDecisions {
 
   /**
-   * One decision a scan that is read, in the order of the plan, sub-queries after the scans of the node that holds them. What a plan
-   * uses again is read once.
+   * One decision for each scan that is read, in the order of the plan, sub-queries after the scans of the node that holds them. A
+   * part that a plan uses again is read once.
    */
   def fromPlan(plan: SparkPlan): Seq[ScanDecision] = plan match {
     case _: ReusedExchangeExec => Nil
     case other =>
-      val own = ownDecision(other).getOrElse(inputs(other).flatMap(fromPlan))
-      own ++ subqueries(other).flatMap(subquery => fromPlan(subquery.plan))
+      val ofScans = ownDecision(other) ++ inputs(other).flatMap(fromPlan)
+      ofScans.toSeq ++ subqueries(other).flatMap(subquery => fromPlan(subquery.plan))
   }
 
-  /** As `of`, with one decision for each scan of the query: those whose rows a plan takes from another one, too. */
-  def fromQuery(plan: SparkPlan): Seq[ScanDecision] = ofQuery(plan, mutable.Set.empty)
+  /** As `fromPlan`, with one decision for each scan of the query: also where a plan takes the rows of another one. */
+  def fromQuery(plan: SparkPlan): Seq[ScanDecision] = fromQuery(plan, mutable.Set.empty)
 
   // A scan repeats sub-queries of the filter above it.
-  private def ofQuery(plan: SparkPlan, seen: mutable.Set[ExprId]): Seq[ScanDecision] = plan match {
-    case reused: ReusedExchangeExec => ofQuery(reused.child, seen)
-    case reused: ReusedSubqueryExec => ofQuery(reused.child, seen)
+  private def fromQuery(plan: SparkPlan, seen: mutable.Set[ExprId]): Seq[ScanDecision] = plan match {
+    case reused: ReusedExchangeExec => fromQuery(reused.child, seen)
+    case reused: ReusedSubqueryExec => fromQuery(reused.child, seen)
     case other =>
-      val own = ownDecision(other).getOrElse(inputs(other).flatMap(ofQuery(_, seen)))
+      val ofScans = ownDecision(other) ++ inputs(other).flatMap(fromQuery(_, seen))
       val others = subqueries(other).filter(subquery => seen.add(subquery.id))
-      own ++ others.flatMap(subquery => ofQuery(subquery.plan, seen))
+      ofScans.toSeq ++ others.flatMap(subquery => fromQuery(subquery.plan, seen))
   }
 
-  /** What was decided of a leaf; none of other nodes, whose inputs are to be looked at. */
-  private def ownDecision(plan: SparkPlan): Option[Seq[ScanDecision]] = plan match {
-    // What an aggregate's answer leaves to be read is told with the answer.
-    case scan: BatchScanExec => Some(PrunedScan.find(scan.scan).map(_.decision).filterNot(_.isAnswered).toSeq)
-    case rows: LocalTableScanExec => Some(decisionOfRows(rows).toSeq)
-    case answered: AnsweredRowsExec => Some(Seq(answered.decision))
-    case scan: FileSourceScanExec => Some(fileScan(scan).toSeq)
+  /** The decision on a scan; None for nodes that are none. */
+  private def ownDecision(plan: SparkPlan): Option[ScanDecision] = plan match {
+    // The decision of an aggregate's answer speaks for the files that are read beside it, too.
+    case scan: BatchScanExec => PrunedScan.find(scan.scan).map(_.decision).filterNot(_.isAnswered)
+    case rows: LocalTableScanExec => decisionOfRows(rows)
+    case answered: AnsweredRowsExec => Some(answered.decision)
+    case scan: FileSourceScanExec => fileScan(scan)
     case comet: LeafExecNode if comet.getClass.getName.startsWith(CometPackage) =>
-      replacedScan(comet).map(fileScan(_).toSeq)
+      replacedScan(comet).flatMap(fileScan)
     case _ => None
   }
 
@@ -67,16 +67,18 @@ object ScanDecisions {
     case node => node.children
   }
 
-  /** What the optimizer was told of a scan in a logical plan. */
-  def estimateOf(leaf: LogicalPlan): Option[ScanEstimate] = leaf match {
-    case relation: DataSourceV2ScanRelation =>
-      PrunedScan.decisionOf(relation).flatMap(_.rowEstimate)
-    case other => other.getTagValue(Decision).flatMap(_.rowEstimate)
+  /** The estimate that the optimizer got of a scan in a logical plan. */
+  def estimateOf(leaf: LogicalPlan): Option[ScanEstimate] = {
+    val decision = leaf match {
+      case relation: DataSourceV2ScanRelation => PrunedScan.decisionOf(relation)
+      case other => other.getTagValue(Decision)
+    }
+    decision.flatMap(_.rowEstimate)
   }
 
   private[scan] val Decision = TreeNodeTag[ScanDecision]("metastore.decision")
 
-  // What a filter by a join's keys shows below it is the side of the join itself, which is read once.
+  // A filter by a join's keys shows the side of the join itself below it, which is read once.
   private def subqueries(node: SparkPlan): Seq[PlannedSubquery] =
     for {
       root <- node.expressions
@@ -93,7 +95,7 @@ object ScanDecisions {
   /** A sub-query; where an expression is repeated in a plan it has the same id. */
   final private case class PlannedSubquery(id: ExprId, plan: SparkPlan)
 
-  /** Of a scan that the table format has answered, Spark's plan keeps the rows alone. */
+  /** The decision on a scan that the table format has answered: Spark's plan keeps the rows alone. */
   private def decisionOfRows(rows: LocalTableScanExec): Option[ScanDecision] =
     for {
       plan <- rows.logicalLink
@@ -101,7 +103,7 @@ object ScanDecisions {
       decision <- PrunedScan.decisionOf(relation)
     } yield decision
 
-  /** What the optimizer was told of the one relation behind a scan: Delta's physical scan knows no row counts. */
+  /** The estimate of the one relation behind a scan: Delta's physical scan has no row counts. */
   private def estimateOfRelation(scan: SparkPlan): Option[ScanEstimate] =
     for {
       plan <- scan.logicalLink
@@ -114,15 +116,16 @@ object ScanDecisions {
       case index: PruningFileIndex =>
         val decision = index.decision(scan)
         Some(estimateOfRelation(scan).fold(decision)(decision.withEstimate))
-      case _ => ScanMark.find(scan.relation).map { mark =>
-          val table = PhysicalScanRule.tableOf(scan)
-          ScanDecision.withoutPruning(
-            table,
-            mark match {
-              case ScanMark.Refusal(code, _) => Reason(code)
-              case _: ScanMark.Permit =>
-                Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")
-            })
-        }
+      case _ =>
+        val table = PhysicalScanRule.tableOf(scan)
+        for (mark <- ScanMark.find(scan.relation))
+          yield ScanDecision.withoutPruning(table, whyWhole(mark, table))
     }
+
+  /** Why no file of a marked scan was dropped. */
+  private def whyWhole(mark: ScanMark, table: String): Reason = mark match {
+    case ScanMark.Refusal(code, _) => Reason(code)
+    case _: ScanMark.Permit =>
+      Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")
+  }
 }

@@ -11,8 +11,8 @@ import org.metastore.spark.statistics.objects.FileKey
 /**
  * A data file of a scan, as the table format lists it at planning.
  *
- * @param deletedRows an estimate
- * @param deleted     what is known for certain; unknown too where not all other rows of the file are read, or others are
+ * @param deletedRows estimated number of deleted rows
+ * @param deleted     certain number of deleted rows; unknown also where a scan reads a part of the file, or other rows with it
  */
 final case class ScanFile(
     path: String,
@@ -26,12 +26,12 @@ final case class ScanFile(
 
 private[scan] object ScanFile {
 
-  /** The numbers of rows that files have, where the format counts them. */
+  /** The paths of files, each with its rows where the format counts them. */
   def rowsByPath(files: Seq[ScanFile]): Seq[(String, Option[Long])] =
     files.map(file => file.path -> file.rows)
 }
 
-/** The data files of several scans, with the list by which their join with the statistics is found again. */
+/** Data files that several scans share, with the list by which their join with the statistics is found again. */
 private[scan] final class ScanFiles(files: IndexedSeq[ScanFile]) extends immutable.IndexedSeq[ScanFile] {
   override def length: Int = files.length
   override def apply(place: Int): ScanFile = files(place)
@@ -41,7 +41,7 @@ private[scan] final class ScanFiles(files: IndexedSeq[ScanFile]) extends immutab
 
 private[scan] object ScanFiles {
 
-  /** The list of data files that the statistics are asked with. */
+  /** The list of data files that is joined with the statistics. */
   def listOf(files: IndexedSeq[ScanFile]): FileList = files match {
     case shared: ScanFiles => shared.list
     case own => FileList.fromKeys(own.map(file => FileKey(file.path, file.size, file.modified)))

@@ -4,13 +4,13 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation
 
-/** How scans of a table format are planned: what generic code asks of a format beside its `TableFormat`. */
+/** The planning of scans of one table format, beside its `TableFormat`. */
 private[scan] trait ScanFormat {
 
   /** The adapter of the format's own relations; None where Spark reads its tables as file relations. */
   def adapter: Option[RelationAdapter] = None
 
-  /** Whether a log of the format says which data files a table has. Spark lists the others. */
+  /** Whether a log of the format lists the data files of a table; Spark lists the files of other formats. */
   def hasLog: Boolean = true
 
   /** The table behind a file relation; None where it is no table of this format. */

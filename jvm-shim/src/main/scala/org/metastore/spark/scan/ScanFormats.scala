@@ -37,7 +37,7 @@ private[scan] object ScanFormats {
 
   /** As `FileScan.recognizable`, where there is no table at hand. */
   def recognizable(fixed: FixedFileIndex, relation: HadoopFsRelation): FileIndex = {
-    val original = relation.copy(location = fixed.delegate)(relation.sparkSession)
+    val original = FileScan.withLocation(relation, fixed.delegate)
     findTableWithLog(original, None) match {
       case Some(table) => table.recognizable(fixed)
       case None => fixed

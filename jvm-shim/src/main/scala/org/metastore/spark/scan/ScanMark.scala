@@ -5,7 +5,7 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation
 import org.metastore.spark.pruning.WantedRows
 import org.metastore.spark.reason.{Reason, ReasonCode}
 
-/** The decision on a file relation, as an option of the relation: it survives every later rewrite and every thread. */
+/** The decision whether files of a relation may be dropped, as an option of the relation: it survives every rewrite and thread. */
 private[scan] sealed trait ScanMark {
 
   /** The option; equal decisions are equal texts, so that equal scans stay equal. */
@@ -16,15 +16,15 @@ private[scan] object ScanMark {
   private val Key = "metastore.scan"
 
   /**
-   * Files of the table at `root` may be dropped by the statistics of this fingerprint; Spark narrows the paths it reads.
+   * A permit to drop files of the table at `root` by the statistics of this fingerprint; Spark narrows the paths that it reads.
    *
-   * @param wanted the rows that are enough; None: all
+   * @param wanted the rows that are enough; None: all are wanted
    */
   final case class Permit(fingerprint: String, root: String, wanted: Option[WantedRows]) extends ScanMark {
     override def asOption: (String, String) = Key -> s"ok:$fingerprint:${wanted.fold("")(_.text)}:$root"
   }
 
-  /** The scan is left alone. */
+  /** The reason to leave the scan alone. */
   final case class Refusal(code: ReasonCode, why: String) extends ScanMark {
     override def asOption: (String, String) = Key -> s"no:${code.name}:$why"
   }

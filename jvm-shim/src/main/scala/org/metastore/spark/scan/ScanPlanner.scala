@@ -1,29 +1,28 @@
 package org.metastore.spark.scan
 
 import java.util.BitSet
-import java.util.stream.IntStream
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Expression, InSet, Literal}
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
+import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
 import org.metastore.spark.pruning.{
-  ColumnResolver, DeletedRows, EvaluationAllowance, ExpressionColumns, FileMeasure, FileSets, FilterCompiler,
-  LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate, ScanQuestion, WantedRows
+  ColumnResolver, EvaluationAllowance, ExpressionColumns, FileMeasure, FileSets, FilterCompiler, LimitedFiles,
+  MeasuredFiles, PruningFilter, ScanDecision, ScanEstimate, ScanQuestion, WantedRows
 }
 import org.metastore.spark.reason.{
   Indexed, PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText
 }
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
-import org.metastore.spark.statistics.columns.{FileSetStatistics, LongBounds, TableDistinct}
-import org.metastore.spark.statistics.objects.{DoubleOrder, TableIdentity}
+import org.metastore.spark.statistics.columns.TableDistinct
+import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.statistics.values.ColumnHistogram
 
-/** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
+/** Decides which data files of the scans of one query are read: EXPLAIN, metrics and estimates all show that one decision. */
 private[scan] final class ScanPlanner(
     session: SparkSession,
     val settings: MetastoreConf,
@@ -59,28 +58,35 @@ private[scan] final class ScanPlanner(
   /** Whether planning this query has taken longer than it may. */
   def isLate: Boolean = context.remainingMillis(settings.planningTimeoutMillis) <= 0
 
-  /** @throws PlanningTimeoutException where it has */
+  /** @throws PlanningTimeoutException planning is late */
   def requireTime(): Unit = if (isLate) throw new PlanningTimeoutException(settings.planningTimeoutMillis)
 
   /** Counts the time that a block takes against the planning timeout. */
   def countTime[A](block: => A): A = context.countTime(block)
 
-  /** What a table's statistics know of its columns. */
+  /** The columns of a table, as its statistics know them; None where there are none. */
   def columns(
       id: TableIdentity,
-      known: TableStatistics,
-      resolver: ColumnResolver,
-      lineage: => Iterator[String]): RelationColumns = {
-    lazy val described = DistributionSnapshot.choose(known.manifest, lineage)
-    new RelationColumns(
-      columnsOf(known, resolver),
-      (key, dataType) => histogramsOf(id, known, described, Seq((key, dataType))).get((key, dataType)))
-  }
+      lineage: => Iterator[String])(
+      resolverOf: Manifest => ColumnResolver): Option[RelationColumns] =
+    statistics(id).toOption.map { known =>
+      lazy val described = DistributionSnapshot.choose(known.manifest, lineage)
+      new RelationColumns(
+        columnsOf(known, resolverOf(known.manifest)),
+        (key, dataType) => histogramsOf(id, known, described, Seq((key, dataType))).get((key, dataType)))
+    }
+
+  /** The rows of a scan that are enough, by what stands above it; None where all are, or nothing is known of its columns. */
+  def wantedRows(id: TableIdentity, above: ScanContext)(
+      resolverOf: Manifest => ColumnResolver): Option[WantedRows] =
+    statistics(id).toOption.flatMap { known =>
+      above.wanted(columnsOf(known, resolverOf(known.manifest)))
+    }
 
   /** Whether nothing is done to the plan's scans but to say why. */
   def leavesAlone: Boolean = scope.isInstanceOf[PlanScope.NoChange]
 
-  /** What equal scans of a query share. It must not refer to the scan: it is kept while the first of them is in use. */
+  /** The value that equal scans of a query share. It must not refer to the scan: it is kept while the first of them is in use. */
   def shared[A <: AnyRef](scan: AnyRef)(make: => A): A = context.shareAmongEqual(scan)(make)
 
   /** The statistics of a table: the same version for every scan of the query. */
@@ -98,162 +104,197 @@ private[scan] final class ScanPlanner(
       table: TableIdentity,
       version: Option[String]): () => Either[Reason, TableStatistics] = {
     val limit = settings.planningTimeoutMillis
-    def left = context.remainingMillis(limit)
-    val coming = context.countTime {
+    def remaining = context.remainingMillis(limit)
+    val lookup = context.countTime {
       val store = StatisticsStore.open(table, settings.store, context.hadoop(session))
-      store.begin(table.uuid, left, limit, version, table.nameMapping)
+      store.begin(table.uuid, remaining, limit, version, table.nameMapping)
     }
-    lazy val found = context.countTime(coming(left))
-      .left.map(why =>
-        if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.inStatements)
-        else why)
-    () => found
+    lazy val statistics = context.countTime(lookup(remaining)) match {
+      case Left(why) if why.code == ReasonCode.NoStatistics =>
+        Left(Reason(why.code, "table" -> table.inStatements))
+      case answer => answer
+    }
+    () => statistics
   }
 
-  /** Joins a scan's files with the statistics and asks the rules. Never throws. */
-  def plan(
-      table: TableIdentity,
-      files: IndexedSeq[ScanFile],
-      request: ScanRequest,
-      resolver: ColumnResolver,
-      live: LiveFiles,
-      asked: Option[EstimateRequest] = None): ScanPlan = {
-    import request.{conjuncts, wanted}
-    val list = ScanFiles.listOf(files)
-    val rows = rowsOf(files)
-    def decision(
-        rows: Array[Long],
-        outcome: Either[Reason, ScanDecision.Verdict],
-        distrusted: BitSet = new BitSet,
-        version: String = "",
-        estimate: () => Option[ScanEstimate] = () => None,
-        limited: Option[LimitedFiles] = None,
-        full: BitSet = new BitSet,
-        topK: Option[Reason] = None) =
-      new ScanDecision(
-        table.name,
-        list,
-        rows,
-        outcome,
-        distrusted,
-        version,
-        ScanPlanner.filesWithChanges(files),
-        live,
-        estimate,
-        limited,
-        isJoined = request.isJoined,
-        full = full,
-        question = Some(ScanQuestion(table, conjuncts, resolver, wanted)),
-        topK = topK)
-    def decide(known: TableStatistics): ScanPlan = {
-      requireTime()
-      val compiled = compile(conjuncts, resolver, known)
-      requireTime() // for conjuncts that are long
-      val ordered =
-        for (top <- wanted; by <- top.order) yield by.column.key -> by.column.dataType
-      val joined = known.forFiles(list, if (restriction.isDefined) Nil else compiled.columnKeys ++ ordered)
-      val distrusted = contradictoryFiles(joined, rows)
-      val counted =
-        IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
-      val judged = judge(joined, compiled, isWhole = live.beyond(files.length) == 0 && !request.isJoined)
-      lazy val unlimited = decision(counted, judged, distrusted)
-      val matching = if (wanted.isEmpty) new BitSet else fullFiles(compiled, joined, files, unlimited)
-      val full = FileSets.where(files.length)(i => matching.get(i) && files(i).deleted.isZero)
-      val limited = wanted.flatMap(limitFiles(_, joined, unlimited, matching, files(_).deleted))
-      val topK = if (limited.isDefined) None
-      else wanted.flatMap(whyNoneIsLater(_, joined, unlimited, matching, files(_).deleted))
-      val outcome = if (judged.isRight) judged
-      else if (limited.isDefined) Right(verdictOf(joined, compiled))
-      else topK.fold(judged)(Left(_))
-      lazy val decided: ScanDecision =
-        decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary, limited, full, topK)
-      lazy val numbers: ScanStatistics =
-        numbersOf(
-          table,
-          known,
-          joined,
-          decided,
-          files,
-          conjuncts,
-          asked.getOrElse(EstimateRequest(Nil, resolver)))
-      ScanPlanner.logDecision(decided)
-      ScanPlan(
-        decided,
-        ScanPlanner.recover(s"The size of ${table.name}", Option.empty[ScanStatistics]) {
-          requireTime()
-          Some(numbers)
-        })
-    }
-    try statistics(table).fold(
-        why => ScanPlan(decision(rows, Left(why)), None),
-        known => context.countTime(decide(known)))
+  /** Decides which files of a scan are read, and estimates the rows where that is wanted. Never throws. */
+  def plan(scan: ScannedFiles, request: ScanRequest, estimate: Option[EstimateRequest] = None): ScanPlan =
+    try statistics(scan.table) match {
+        case Left(why) => leaveAlone(scan, request, why)
+        case Right(known) => context.countTime(decide(scan, request, estimate, known))
+      }
     catch {
       case Recoverable(e) =>
         val why = Reason.failure(e)
-        ScanPlanner.warn(table.name, why, e)
-        ScanPlan(decision(rows, Left(why)), None)
+        ScanPlanner.warn(scan.table.name, why, e)
+        leaveAlone(scan, request, why)
+    }
+
+  private def leaveAlone(scan: ScannedFiles, request: ScanRequest, why: Reason): ScanPlan =
+    ScanPlan(decisionOn(scan, request, scan.listedRows, Left(why)), None)
+
+  private def decide(
+      scan: ScannedFiles,
+      request: ScanRequest,
+      estimate: Option[EstimateRequest],
+      known: TableStatistics): ScanPlan = {
+    requireTime()
+    val filter = compile(request.conjuncts, scan.resolver, known)
+    requireTime() // for conjuncts that are long
+    val columns = if (restriction.isDefined) Nil else filter.columnKeys ++ request.orderColumn
+    val joined = new JoinedFiles(scan, filter, known.forFiles(scan.list, columns))
+    lazy val unlimited = decisionOn(
+      scan,
+      request,
+      joined.rows,
+      judge(joined, isWhole = scan.isWhole && !request.isJoined),
+      joined.contradictoryFiles,
+      known.fingerprint,
+      () => numbers.summary)
+    lazy val decided = request.wanted match {
+      case Some(wanted) if isOurs(unlimited) => limit(unlimited, joined, wanted)
+      case _ => unlimited
+    }
+    lazy val numbers: ScanStatistics =
+      numbersOf(joined, decided, request, estimate.getOrElse(EstimateRequest(Nil, scan.resolver)), known)
+    ScanPlanner.logDecision(decided)
+    ScanPlan(
+      decided,
+      ScanPlanner.recover(s"The size of ${scan.table.name}", Option.empty[ScanStatistics]) {
+        requireTime()
+        Some(numbers)
+      })
+  }
+
+  private def decisionOn(
+      scan: ScannedFiles,
+      request: ScanRequest,
+      rows: Array[Long],
+      outcome: Either[Reason, ScanDecision.Verdict],
+      contradictoryFiles: BitSet = new BitSet,
+      version: String = "",
+      estimate: () => Option[ScanEstimate] = () => None,
+      answered: Option[BitSet] = None): ScanDecision =
+    new ScanDecision(
+      scan.table.name,
+      scan.list,
+      rows,
+      outcome,
+      contradictoryFiles,
+      version,
+      scan.filesWithChanges,
+      scan.live,
+      estimate,
+      answered = answered,
+      isJoined = request.isJoined,
+      question = Some(ScanQuestion(scan.table, request.conjuncts, scan.resolver, request.wanted)))
+
+  /** The decision with the files left out that a LIMIT does not need, or with the reason why there are none. */
+  private def limit(unlimited: ScanDecision, joined: JoinedFiles, wanted: WantedRows): ScanDecision = {
+    val matching = ScanPlanner.recover("The rows of matching files", new BitSet) {
+      FileSets.both(joined.filesToCount, unlimited.survivors)
+    }
+    val full = joined.where(file => matching.get(file) && joined.deletedRows(file).isZero)
+    limitFiles(unlimited, joined, wanted, matching) match {
+      case Some(limited) =>
+        val outcome = if (unlimited.outcome.isRight) unlimited.outcome else Right(joined.verdict)
+        unlimited.copy(outcome = outcome, limited = Some(limited), full = full)
+      case None =>
+        val topK = whyNoneIsLater(unlimited, joined, wanted, matching)
+        val outcome = (unlimited.outcome, topK) match {
+          case (Left(_), Some(why)) => Left(why)
+          case (judged, _) => judged
+        }
+        unlimited.copy(outcome = outcome, full = full, topK = topK)
     }
   }
 
-  /** What an aggregate of a scan's rows is, where the statistics tell it of every file that may hold one; None elsewhere. */
-  def measure(scanned: ScannedFiles, asked: AggregateRequest): Option[MeasuredScan] = for {
-    known <- statistics(scanned.table).toOption
-    measures <- asked.measures(scanned.resolver)
-    measured <- context.countTime(measureFiles(scanned, asked, measures, known))
+  private def limitFiles(
+      unlimited: ScanDecision,
+      joined: JoinedFiles,
+      wanted: WantedRows,
+      matching: BitSet): Option[LimitedFiles] =
+    ScanPlanner.recover("A LIMIT", Option.empty[LimitedFiles]) {
+      LimitedFiles.by(
+        wanted,
+        joined.statistics,
+        unlimited.survivors,
+        unlimited.excludable,
+        matching,
+        joined.deletedRows)
+    }
+
+  /** Why an ORDER BY with a LIMIT leaves none of the files out that are read. */
+  private def whyNoneIsLater(
+      unlimited: ScanDecision,
+      joined: JoinedFiles,
+      wanted: WantedRows,
+      matching: BitSet): Option[Reason] =
+    if (unlimited.after < 2) None
+    else ScanPlanner.recover("A LIMIT", Option.empty[Reason]) {
+      wanted.order.map { order =>
+        LimitedFiles.whyNone(wanted.limit, order, joined.statistics, matching, joined.deletedRows)
+      }
+    }
+
+  /** The answer of an aggregate of a scan's rows by the statistics; None where they do not tell it of enough files. */
+  def measure(scan: ScannedFiles, aggregate: AggregateRequest): Option[MeasuredScan] = for {
+    known <- statistics(scan.table).toOption
+    measures <- aggregate.measures(scan.resolver)
+    measured <- context.countTime(measureFiles(scan, aggregate, measures, known))
   } yield measured
 
   private def measureFiles(
-      scanned: ScannedFiles,
-      asked: AggregateRequest,
+      scan: ScannedFiles,
+      aggregate: AggregateRequest,
       measures: Seq[FileMeasure],
       known: TableStatistics): Option[MeasuredScan] = {
     requireTime()
-    import asked.conjuncts
-    import scanned.files
-    val mayRead = scanned.areChosen && asked.isMergeable
-    val filter = compile(conjuncts, scanned.resolver, known)
-    val list = ScanFiles.listOf(files)
-    val joined = known.forFiles(list, filter.columnKeys ++ measures.flatMap(_.columns))
-    joined.load(measures.flatMap(_.columns))
-    val verdict = verdictOf(joined, filter)
-    val candidates = FileSets.where(files.length)(verdict.verdicts.isKept(_))
-    candidates.and(matchingFiles(filter, joined, files))
+    val mayRead = scan.areChosen && aggregate.isMergeable
+    val filter = compile(aggregate.conjuncts, scan.resolver, known)
+    val measuredColumns = measures.flatMap(_.columns)
+    val joined =
+      new JoinedFiles(scan, filter, known.forFiles(scan.list, filter.columnKeys ++ measuredColumns))
+    joined.statistics.load(measuredColumns)
+    val verdict = joined.verdict
+    val candidates = joined.where(verdict.verdicts.isKept)
+    candidates.and(joined.matchingFiles)
     // What cannot be answered is not worth reading lists for.
     if (candidates.cardinality * (if (mayRead) 2 else 1) < verdict.verdicts.keptCount) None
     else {
       val measured = measures.map { measure =>
         requireTime()
-        measure.compute(joined, candidates, files(_).deleted)
+        measure.compute(joined.statistics, candidates, joined.deletedRows)
       }
-      val answered = FileSets.where(files.length)(i => candidates.get(i) && measured.forall(_.isKnown(i)))
-      val decision = new ScanDecision(
-        scanned.table.name,
-        list,
-        joined.rows,
+      val answered = joined.where(file => candidates.get(file) && measured.forall(_.isKnown(file)))
+      val decision = decisionOn(
+        scan,
+        ScanRequest(aggregate.conjuncts),
+        joined.statistics.rows,
         Right(verdict),
-        contradictoryFiles(joined, rowsOf(files)),
+        joined.contradictoryFiles,
         known.fingerprint,
-        ScanPlanner.filesWithChanges(files),
-        scanned.live,
-        answered = Some(answered),
-        question = Some(ScanQuestion(scanned.table, conjuncts, scanned.resolver, None)))
+        answered = Some(answered))
       // Reading most of the files and planning twice would gain nothing.
       val isWorthIt = decision.after == 0 || mayRead && decision.after <= answered.cardinality &&
         !decision.survivors.intersects(decision.contradictoryFiles)
-      lazy val others = Indexed.entries(decision.survivors.stream.toArray) { file =>
-        file -> files(file).rows.getOrElse(joined.rows(file))
-      }
-      val totals = if (!isWorthIt) Nil
-      else measured.flatMap(one =>
-        if (decision.after == 0) one.total(answered).map(Seq(_))
-        else one.parts(answered, others))
-      if (totals.length < measured.length) None
-      else {
-        ScanPlanner.logDecision(decision)
-        Some(MeasuredScan(totals.flatten, decision))
-      }
+      val totals = if (isWorthIt) totalsOf(measured, answered, joined, decision) else None
+      if (totals.isDefined) ScanPlanner.logDecision(decision)
+      for (values <- totals) yield MeasuredScan(values, decision)
     }
   }
+
+  /** The total of each measure; where files are read, the parts of each. None where one of them is not exact. */
+  private def totalsOf(
+      measured: Seq[MeasuredFiles],
+      answered: BitSet,
+      joined: JoinedFiles,
+      decision: ScanDecision): Option[Seq[Any]] =
+    if (decision.after == 0) Indexed.all(measured.map(_.total(answered)))
+    else {
+      val others = joined.rowsOf(decision.survivors)
+      for (parts <- Indexed.all(measured.map(_.parts(answered, others)))) yield parts.flatten
+    }
 
   private def compile(
       conjuncts: Seq[Expression],
@@ -268,50 +309,47 @@ private[scan] final class ScanPlanner(
   private def expressionColumns(names: Map[String, String], resolver: ColumnResolver) =
     new ExpressionColumns(names, session.sessionState.conf, resolver)
 
-  private def rowsOf(files: IndexedSeq[ScanFile]): Array[Long] =
-    IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
-
   private def numbersOf(
-      table: TableIdentity,
-      known: TableStatistics,
-      joined: FileSetStatistics,
+      joined: JoinedFiles,
       decided: ScanDecision,
-      files: IndexedSeq[ScanFile],
-      conjuncts: Seq[Expression],
-      asked: EstimateRequest): ScanStatistics = {
-    val described = DistributionSnapshot.choose(known.manifest, asked.lineage())
+      request: ScanRequest,
+      estimate: EstimateRequest,
+      known: TableStatistics): ScanStatistics = {
+    val scan = joined.scan
+    val described = DistributionSnapshot.choose(known.manifest, estimate.lineage())
     lazy val distinct = described.fold(Map.empty[String, TableDistinct])(distinctOf(known, _))
-    val columns =
-      expressionColumns(described.fold(Map.empty[String, String])(_.snapshot.expressions), asked.resolver)
+    val expressions = described.fold(Map.empty[String, String])(_.snapshot.expressions)
     val filter = new FilterRequest(
-      conjuncts,
-      columns,
-      histogramsOf(table, known, described, _),
-      asked.output,
+      request.conjuncts,
+      expressionColumns(expressions, estimate.resolver),
+      histogramsOf(scan.table, known, described, _),
+      estimate.output,
       joins,
-      asked.isTaken)
+      estimate.isTaken)
     val counts = new RowCounts(decided, known.manifest.latest.flatMap(RowCounts.perByte))
     new ScanStatistics(
-      joined,
+      joined.statistics,
       decided,
-      files(_).partition,
+      scan.files(_).partition,
       counts,
-      files(_).deletedRows,
+      scan.files(_).deletedRows,
       distinct.get,
       filter,
       described.forall(_.isAncestor),
       described.exists(_.isRead))
   }
 
-  // Where they cannot be read, bounds tell less.
+  // Where they cannot be read, estimates use the bounds of files.
   private def histogramsOf(
       table: TableIdentity,
       known: TableStatistics,
       described: Option[DistributionSnapshot],
       columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] =
     ScanPlanner.recover(s"A filter on ${table.name}", Map.empty[(String, DataType), ColumnHistogram]) {
-      described.fold(Map.empty[(String, DataType), ColumnHistogram])(one =>
-        known.histograms(one.snapshot, columns))
+      described match {
+        case Some(one) => known.histograms(one.snapshot, columns)
+        case None => Map.empty
+      }
     }
 
   private def distinctOf(
@@ -320,88 +358,17 @@ private[scan] final class ScanPlanner(
     context.countTime(known.distinct(described.snapshot).getOrElse(Map.empty))
 
   // Where the format was asked for a part of the files, the scan has a filter, though none is left to us.
-  private def judge(
-      joined: FileSetStatistics,
-      filter: PruningFilter,
-      isWhole: Boolean): Either[Reason, ScanDecision.Verdict] =
+  private def judge(joined: JoinedFiles, isWhole: Boolean): Either[Reason, ScanDecision.Verdict] = {
+    val filter = joined.filter
     if (restriction.isDefined) Left(restriction.get)
     else if (filter.conjuncts.isEmpty && isWhole) Left(Reason(ReasonCode.NoFilter))
     else if (filter.conjuncts.nonEmpty && filter.columns.isEmpty) Left(Reason(ReasonCode.NothingToPrune))
-    else Right(verdictOf(joined, filter))
-
-  private def verdictOf(joined: FileSetStatistics, filter: PruningFilter): ScanDecision.Verdict =
-    ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql))
-
-  private def fullFiles(
-      filter: PruningFilter,
-      joined: FileSetStatistics,
-      files: IndexedSeq[ScanFile],
-      unlimited: ScanDecision): BitSet =
-    if (!isOurs(unlimited)) new BitSet
-    else ScanPlanner.recover("The rows of matching files", new BitSet) {
-      val matching = FileSets.both(matchingFiles(filter, joined, files), unlimited.survivors)
-      if (filter.conjuncts.exists(ScanPlanner.namesZero)) matching.andNot(filesWithZeros(filter, joined))
-      matching
-    }
-
-  // Readers of Parquet tell the zeros apart, and leave out rows of the one that is not named.
-  private def filesWithZeros(filter: PruningFilter, joined: FileSetStatistics): BitSet = {
-    val doubles = filter.columns.filter(use => use.dataType == FloatType || use.dataType == DoubleType)
-    val bounds = doubles.map(use => joined.column(use.key, use.dataType).toOption.map(_.bounds))
-    FileSets.where(joined.rows.length) { file =>
-      bounds.exists {
-        case Some(known: LongBounds) if known.hasLo(file) && known.hasHi(file) =>
-          known.lo(file) <= DoubleOrder.Zero && known.hi(file) >= DoubleOrder.Zero
-        case _ => true
-      }
-    }
-  }
-
-  private def limitFiles(
-      wanted: WantedRows,
-      joined: FileSetStatistics,
-      unlimited: ScanDecision,
-      matching: BitSet,
-      deleted: Int => DeletedRows): Option[LimitedFiles] =
-    if (!isOurs(unlimited)) None
-    else ScanPlanner.recover("A LIMIT", Option.empty[LimitedFiles]) {
-      LimitedFiles.by(wanted, joined, unlimited.survivors, unlimited.excludable, matching, deleted)
-    }
-
-  /** Why an ORDER BY with a LIMIT leaves none of the files out that are read. */
-  private def whyNoneIsLater(
-      wanted: WantedRows,
-      joined: FileSetStatistics,
-      unlimited: ScanDecision,
-      matching: BitSet,
-      deleted: Int => DeletedRows): Option[Reason] =
-    if (!isOurs(unlimited) || unlimited.after < 2) None
-    else ScanPlanner.recover("A LIMIT", Option.empty[Reason]) {
-      wanted.order.map(order => LimitedFiles.whyNone(wanted.limit, order, joined, matching, deleted))
-    }
-
-  /**
-   * The files of which every live row is proven to match, and of which it is known how many deletes take away. A format that counts
-   * rows must count as many as the statistics.
-   */
-  private def matchingFiles(
-      filter: PruningFilter,
-      joined: FileSetStatistics,
-      files: IndexedSeq[ScanFile]): BitSet = {
-    val proven = filter.allRowsMatch(joined)
-    FileSets.where(files.length) { i =>
-      proven.get(i) && files(i).deleted.isKnown && !files(i).hasChanges && joined.rows(i) >= 0 &&
-      files(i).rows.forall(_ == joined.rows(i))
-    }
+    else Right(joined.verdict)
   }
 
   // A scan of which something else decides is left whole.
   private def isOurs(unlimited: ScanDecision): Boolean =
     unlimited.outcome.fold(_.code == ReasonCode.NoFilter, _ => true)
-
-  // Other rows than the table format counts: the statistics are not of this file.
-  private def contradictoryFiles(joined: FileSetStatistics, rows: Array[Long]): BitSet =
-    FileSets.where(rows.length)(i => rows(i) >= 0 && joined.rows(i) >= 0 && rows(i) != joined.rows(i))
 }
 
 private[scan] object ScanPlanner extends Logging {
@@ -419,26 +386,15 @@ private[scan] object ScanPlanner extends Logging {
   def physical(session: SparkSession, settings: MetastoreConf): ScanPlanner =
     new ScanPlanner(session, settings, PlanScope.Everything, new PlanningContext(None))
 
-  private def namesZero(conjunct: Expression): Boolean = conjunct.exists {
-    case Literal(value, _) => DoubleOrder.isZero(value)
-    case InSet(_, values) => values.exists(DoubleOrder.isZero)
-    case _ => false
-  }
-
-  /** What was decided, for who reads the log at INFO. */
   private def logDecision(decision: ScanDecision): Unit =
     logInfo(VisibleText(s"${decision.table} ${decision.label}"))
-
-  /** The files whose rows other files change. */
-  private def filesWithChanges(files: IndexedSeq[ScanFile]): BitSet =
-    FileSets.where(files.length)(files(_).hasChanges)
 
   /** Whether a job of the query's own was cancelled: then the query is. */
   def isCancelled(e: Throwable): Boolean = Option(e.getMessage).exists(_.contains("SPARK_JOB_CANCELLED"))
 
-  /** What fails in an estimate costs no more than the estimate. */
-  def recover[A](about: String, instead: A)(estimate: => A): A =
-    try estimate
+  /** The value; `instead` of it, with a line in the log, where computing it fails. */
+  def recover[A](about: String, instead: A)(value: => A): A =
+    try value
     catch {
       case Recoverable(e) if !isCancelled(e) =>
         warn(about, Reason.failure(e), e)
@@ -447,9 +403,9 @@ private[scan] object ScanPlanner extends Logging {
 
   /** Planning goes on without us: one line says why, which is nobody's concern once Spark has ended. */
   def warn(table: String, why: Reason, cause: Throwable): Unit = {
-    val told = VisibleText(s"$table is planned without the Metastore: $why")
-    if (SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession).isDefined) logWarning(told)
-    else logInfo(told)
+    val message = VisibleText(s"$table is planned without the Metastore: $why")
+    if (SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession).isDefined) logWarning(message)
+    else logInfo(message)
     logDebug("The cause", cause)
   }
 }
@@ -458,17 +414,17 @@ private[scan] object ScanPlanner extends Logging {
 private[scan] final case class ScanPlan(decision: ScanDecision, numbers: Option[ScanStatistics])
 
 /**
- * What the measures of an aggregate are, and of which files.
+ * The answer of an aggregate, and the files that it is of.
  *
  * @param totals of each measure in their order; where files are read, of each of its parts
- * @param rest   what reads the other files, and those alone
+ * @param rest   reads the other files, and those alone
  */
 private[scan] final case class MeasuredScan(
     totals: Seq[Any],
     decision: ScanDecision,
     rest: Option[LogicalPlan] = None) {
 
-  /** With what reads the files that are not answered; None where they cannot be read alone. */
+  /** The answer with a plan that reads the files that are not answered; None where they cannot be read alone. */
   def reading(rest: => Option[LogicalPlan]): Option[MeasuredScan] =
     if (decision.after == 0) Some(this)
     else rest.map(plan => copy(rest = Some(plan)))

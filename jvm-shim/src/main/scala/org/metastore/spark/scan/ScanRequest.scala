@@ -1,20 +1,26 @@
 package org.metastore.spark.scan
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.pruning.{ColumnResolver, WantedRows}
 
 /**
- * Which rows a scan is to give.
+ * The rows that a scan has to return.
  *
- * @param conjuncts they satisfy them
- * @param wanted    so many of them are enough; None: all
- * @param isJoined  when the query runs, the keys of a join choose among the files that are left
+ * @param conjuncts filter of the rows
+ * @param wanted    the rows that are enough; None: all are wanted
+ * @param isJoined  whether the keys of a join choose among the files that are left, when the query runs
  */
 private[scan] final case class ScanRequest(
     conjuncts: Seq[Expression],
     wanted: Option[WantedRows] = None,
-    isJoined: Boolean = false)
+    isJoined: Boolean = false) {
+
+  /** Key and type of the column by which the wanted rows are ordered. */
+  def orderColumn: Option[(String, DataType)] =
+    for (rows <- wanted; order <- rows.order) yield order.column.key -> order.column.dataType
+}
 
 /** A scan whose rows are estimated; conjuncts that are `taken` stand in no filter above it. */
 private[scan] final case class EstimateRequest(

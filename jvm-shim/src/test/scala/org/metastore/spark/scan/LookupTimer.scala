@@ -58,10 +58,9 @@ final class LookupTimer private (
   def estimating(runs: Int, cold: Boolean): Array[Long] = {
     val listed = scanFiles(areWhole = false)
     val output = conjuncts.flatMap(_.references).distinct
-    val asked = EstimateRequest(output, resolver, () => Iterator.empty)
+    val estimate = EstimateRequest(output, resolver, () => Iterator.empty)
     planning(runs, cold) { planner =>
-      val planned =
-        planner.plan(table, listed, ScanRequest(conjuncts), resolver, LiveFiles.Unknown, asked = Some(asked))
+      val planned = planner.plan(scanned(listed), ScanRequest(conjuncts), Some(estimate))
       val numbers = planned.numbers.getOrElse(throw new IllegalStateException(planned.decision.label))
       if (numbers.rowCount.isEmpty) throw new IllegalStateException("nothing is known of the rows")
       output.foreach(column => resolver.key(column, Nil).foreach(numbers.column(_, column.dataType)))
@@ -83,15 +82,13 @@ final class LookupTimer private (
     val counted = Seq(Count(Literal(1)), Count(first), Min(first), Max(first)).map(_.toAggregateExpression())
     def decide(planner: ScanPlanner): Int = what match {
       case "aggregate" =>
-        val asked = AggregateRequest(Nil, None, counted, Seq(first.asInstanceOf[AttributeReference]))
-        planner.measure(
-          ScannedFiles(table, listed, resolver, LiveFiles.Unknown, areChosen = false),
-          asked).fold(-1)(_.decision.after)
+        val request = AggregateRequest(Nil, None, counted, Seq(first.asInstanceOf[AttributeReference]))
+        planner.measure(scanned(listed), request).fold(-1)(_.decision.after)
       case _ =>
         val order = if (what == "top") RowOrder.fromSort(SortOrder(first, Descending), resolver) else None
         val wanted = if (what == "join") None else Some(WantedRows(LookupTimer.Wanted, order))
         val request = ScanRequest(if (what == "join") Seq(InSet(first, keys)) else Nil, wanted)
-        planner.plan(table, listed, request, resolver, LiveFiles.Unknown).decision.after
+        planner.plan(scanned(listed), request).decision.after
     }
     planning(runs, cold) { planner =>
       val left = decide(planner)
@@ -101,6 +98,8 @@ final class LookupTimer private (
   }
 
   private lazy val table = TableIdentity("iceberg", uuid, root.stripSuffix("/_metastore"), root)
+
+  private def scanned(files: ScanFiles) = ScannedFiles(table, files, resolver, LiveFiles.Unknown)
 
   private def scanFiles(areWhole: Boolean): ScanFiles = {
     val deleted = if (areWhole) DeletedRows.Zero else DeletedRows.Unknown

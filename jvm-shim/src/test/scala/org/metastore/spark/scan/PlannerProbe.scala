@@ -32,12 +32,8 @@ object PlannerProbe {
   /** What is decided of a scan of a table whose folder nobody can name. */
   def lost(session: SparkSession): String = {
     val nowhere = TableIdentity("parquet", "u", null, "t")
-    physical(session).plan(
-      nowhere,
-      IndexedSeq.empty,
-      ScanRequest(Nil),
-      (_, _) => None,
-      LiveFiles.Unknown).decision.outcome.toString
+    val scan = ScannedFiles(nowhere, IndexedSeq.empty, (_, _) => None, LiveFiles.Unknown)
+    physical(session).plan(scan, ScanRequest(Nil)).decision.outcome.toString
   }
 
   /** The snapshot that serves estimates for lineages of the newest of a table's statistics, whose ids a comma divides; a line each. */
