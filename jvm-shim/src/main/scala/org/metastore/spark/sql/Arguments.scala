@@ -14,26 +14,26 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.reason.{BinaryText, Indexed, MetastoreException, NearNames, SqlName}
 
-/** The name of a table function, and what it can be called with. */
+/** The name of a table function and its arguments. */
 trait FunctionSignature {
   def name: String
   def arguments: Seq[Argument]
 }
 
-/** One argument of a table function, and what it is where it is not given. */
+/** One argument of a table function; `default` is its value in a call without it. */
 final case class Argument(name: String, required: Boolean, default: Option[Literal])
 
 /**
  * The values that one call gives to a function's arguments; an argument given as NULL counts as not given.
  *
- * @param keeps whether a row with this text in this column is asked for, as far as a query's filters tell; more may be given
+ * @param keeps whether a row with this text in this column passes a query's filters; rows that do not may be returned, too
  */
 final class Arguments(
     function: FunctionSignature,
     values: Map[String, Literal],
     val keeps: (String, String) => Boolean = (_, _) => true) {
 
-  /** The text of an argument that must be there. */
+  /** The text of an argument that must not be NULL. */
   def text(name: String): String =
     optional(name).getOrElse(throw MetastoreException.invalidArgument(
       s"metastore.${function.name}",
@@ -45,11 +45,13 @@ final class Arguments(
     case other => Arguments.cast(other, StringType).toString
   }
 
-  /** The number of an argument, if given, which has to be whole and positive. */
+  /** The positive whole number of an argument, if given. */
   def positive(name: String): Option[Int] = optional(name).map { text =>
     // Not by CAST, which takes 2.5 for 2.
-    Try(new java.math.BigDecimal(text.trim).intValueExact).toOption.filter(_ > 0)
-      .getOrElse(throw MetastoreException.invalidArgument(name, s"$text is not a positive whole number"))
+    val number = Try(new java.math.BigDecimal(text.trim).intValueExact).toOption.filter(_ > 0)
+    number.getOrElse {
+      throw MetastoreException.invalidArgument(name, s"$text is not a positive whole number")
+    }
   }
 
   /** Whether an argument is true; not given is false. */
@@ -61,15 +63,16 @@ final class Arguments(
     }
   }
 
-  /** An argument as it was given. */
-  def value(name: String): Option[Literal] =
-    values.get(
-      name).filter(_.value != null).orElse(function.arguments.find(_.name == name).flatMap(_.default))
+  /** The value of an argument as the call gives it, else its default. */
+  def value(name: String): Option[Literal] = {
+    def default = function.arguments.find(_.name == name).flatMap(_.default)
+    values.get(name).filter(_.value != null).orElse(default)
+  }
 }
 
 object Arguments {
 
-  /** Binds what stands in the parentheses of a call: by position first, then by name. */
+  /** Binds the expressions of a call to the arguments: by position first, then by name. */
   def bind(function: FunctionSignature, expressions: Seq[Expression]): Arguments = {
     val (positional, named) = expressions.span(!_.isInstanceOf[NamedArgumentExpression])
     if (positional.length > function.arguments.length) {
@@ -105,20 +108,20 @@ object Arguments {
       throw wrong(function, s"the argument $name must be a constant, not ${expression.sql}")
     }
     val zone = SQLConf.get.sessionLocalTimeZone
-    val evaluable = expression.transform { case replaceable: RuntimeReplaceable => replaceable.replacement }
-      .transform {
-        case aware: TimeZoneAwareExpression if aware.timeZoneId.isEmpty => aware.withTimeZone(zone)
-      }
+    val replaced = expression.transform { case replaceable: RuntimeReplaceable => replaceable.replacement }
+    val evaluable = replaced.transform {
+      case aware: TimeZoneAwareExpression if aware.timeZoneId.isEmpty => aware.withTimeZone(zone)
+    }
     Literal(evaluable.eval(), expression.dataType)
   }
 
-  /** What is given, by position or by name. */
+  /** The value of an expression of a call, given by position or by name. */
   private[sql] def valueOf(expression: Expression): Expression = expression match {
     case NamedArgumentExpression(_, value) => value
     case value => value
   }
 
-  /** Refuses a first argument without quotes, which Spark takes for a column. */
+  /** Rejects a first argument without quotes, which Spark takes for a column. */
   private[sql] def requireQuotes(function: FunctionSignature, expressions: Seq[Expression]): Unit =
     expressions.headOption.map(valueOf) match {
       case Some(UnresolvedAttribute(parts)) =>

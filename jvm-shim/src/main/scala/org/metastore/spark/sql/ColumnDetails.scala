@@ -12,12 +12,12 @@ import org.metastore.spark.statistics.values.Histogram
 import org.metastore.spark.tables.Leaf
 
 /**
- * What is kept of one column of a table, or of one of its data files, beside its summary.
+ * The frequencies, histogram and ranks of one column of a table, or of one of its data files.
  *
- * @param file the data file in them; `None` at table level
+ * @param file the place of the data file in the objects; `None` at table level
  */
 final class ColumnDetails private (
-    analyzed: TableContext,
+    context: TableContext,
     val leaf: Leaf,
     written: String,
     val row: SummaryRow,
@@ -30,57 +30,57 @@ final class ColumnDetails private (
     bars: Option[ObjectRef],
     snapshot: Option[Snapshot] = None) {
 
-  private def ranks: Seq[RanksRef] = snapshot.fold(Seq.empty[RanksRef])(_.ranks)
+  private def ranks: Seq[RanksRef] = snapshot.toSeq.flatMap(_.ranks)
 
-  /** Whether it describes the live rows of the snapshot asked for and nothing else. */
+  /** Whether it describes exactly the live rows of the requested snapshot. */
   def isWhole: Boolean = describesLive && isRequested
 
   val text: ValueText = ValueText.fromTypes(written, leaf.dataType)
 
-  /** Values, null excluded; `None` where not known. */
+  /** The number of values that are not null; `None` where it is unknown. */
   val values: Option[Long] = for (rows <- row.rows; nulls <- row.nulls) yield rows - nulls
 
-  /** Whether values are kept. */
+  /** Whether counts of values are stored. */
   def hasValueCounts: Boolean = row.frequencies.exists(_ != "none")
 
-  /** The most frequent values, none where all are null; raises METASTORE_NO_STATISTICS where none were kept. */
+  /** The most frequent values, none where all are null; raises METASTORE_NO_STATISTICS where none are stored. */
   def frequent(top: Option[Int]): Seq[ValueCount] = {
     if (!hasValueCounts && !values.contains(0L)) throw missing("frequencies")
-    val few = top.exists(_ <= ColumnDetails.Heads)
-    val objects = if (few) heads.toSeq else lists
-    val counts = objects.flatMap(analyzed.store.values(_, ordinal, file, few))
-    val isRanked = objects.size <= 1 && (few || !snapshot.exists(_.distribution.contains(ordinal)))
-    val ordered = if (isRanked) counts else counts.sorted(ColumnDetails.Ranked)
-    ordered.take(top.getOrElse(Int.MaxValue))
+    val areFew = top.exists(_ <= ColumnDetails.Heads)
+    val objects = if (areFew) heads.toSeq else lists
+    val counts = objects.flatMap(context.store.values(_, ordinal, file, areFew))
+    val isRanked = objects.size <= 1 && (areFew || !snapshot.exists(_.distribution.contains(ordinal)))
+    val ranked = if (isRanked) counts else counts.sorted(ColumnDetails.Ranked)
+    ranked.take(top.getOrElse(Int.MaxValue))
   }
 
-  /** The histogram, none where the column has no value; raises METASTORE_NO_STATISTICS where none was kept. */
+  /** The histogram, none where the column has no value; raises METASTORE_NO_STATISTICS where none is stored. */
   def histogram: Option[Histogram] = {
-    val found = bins
-    if (found.isEmpty && !row.numbers.contains(0L)) throw missing("histogram")
-    found
+    val stored = bins
+    if (stored.isEmpty && !row.numbers.contains(0L)) throw missing("histogram")
+    stored
   }
 
-  /** The histogram, if one was kept. */
+  /** The histogram, if one is stored. */
   def bins: Option[Histogram] =
-    analyzed.histogram(bars, row, ordinal, file).orElse(Histogram.fromInfinities(row))
+    context.histogram(bars, row, ordinal, file).orElse(Histogram.fromInfinities(row))
 
-  /** The edges of the histogram's bins as texts; none if no histogram was kept. */
+  /** The edges of the histogram's bins as texts; none if no histogram is stored. */
   def edgeTexts: IndexedSeq[UTF8String] =
     bins.fold(IndexedSeq.empty[UTF8String])(_.edges.map(text.edge(_, row)))
 
-  /** Exact quantiles, where the column has ranks; none of them where it has no value. */
+  /** Exact quantiles where the column has ranks; each is None where the column has no value. */
   def quantiles(probabilities: Seq[Double]): Option[Seq[Option[Any]]] =
-    analyzed.store.quantiles(ranks, ordinal, probabilities)
+    context.store.quantiles(ranks, ordinal, probabilities)
 
   /** The distinct values in order, each with its last rank, where the column has ranks. */
-  def rankedValues: Seq[(Any, Long)] = analyzed.store.listRanks(ranks, ordinal)
+  def rankedValues: Seq[(Any, Long)] = context.store.listRanks(ranks, ordinal)
 
   /** Paths of the table's data files, in the order in which values name them. */
   lazy val paths: IndexedSeq[String] =
-    snapshot.fold(IndexedSeq.empty[String])(analyzed.store.tableFiles(_).map(_.path))
+    snapshot.fold(IndexedSeq.empty[String])(context.store.tableFiles(_).map(_.path))
 
-  private def missing(kind: String) = analyzed.noStatistics(
+  private def missing(kind: String) = context.noStatistics(
     s" of this kind ($kind) for the column ${leaf.name}",
     leaf.name)
 }
@@ -88,7 +88,7 @@ final class ColumnDetails private (
 object ColumnDetails {
   private val Heads = Contract.limit("heads")
 
-  /** The most frequent first, of equally frequent ones the least, NaN last: as lists are stored. */
+  /** The order of stored lists: the most frequent first, of equally frequent values the least, NaN last. */
   private val Ranked: Ordering[ValueCount] = (one: ValueCount, other: ValueCount) =>
     if (one.frequency != other.frequency) java.lang.Long.compare(other.frequency, one.frequency)
     else (one.value, other.value) match {
@@ -98,34 +98,34 @@ object ColumnDetails {
       case (a, b) => throw new IllegalArgumentException(s"values $a and $b of one column")
     }
 
-  /** The details that a call asks for by `table`, `column`, `file` and `at`. */
+  /** The details of the column that a call names by `table`, `column`, `file` and `at`. */
   def find(session: SparkSession, call: Arguments): ColumnDetails = {
-    val analyzed = new Call(session, call)
-    analyzed.details(analyzed.leaf(call.text("column")))
+    val columns = new Call(session, call)
+    columns.details(columns.leaf(call.text("column")))
   }
 
-  /** As `of`, of every column that has any where none is asked for. */
+  /** As `find`; in a call without `column`, the details of every column that has any. */
   def all(session: SparkSession, call: Arguments): Seq[ColumnDetails] = {
-    val analyzed = new Call(session, call)
-    val leaves = call.optional("column").fold(analyzed.leaves)(name => IndexedSeq(analyzed.leaf(name)))
-    leaves.flatMap(analyzed.known)
+    val columns = new Call(session, call)
+    val leaves = call.optional("column").fold(columns.leaves)(name => IndexedSeq(columns.leaf(name)))
+    leaves.flatMap(columns.known(_))
   }
 
-  /** A call with what its columns share. */
+  /** A call, with the state that its columns share. */
   private final class Call(session: SparkSession, call: Arguments) {
-    private val analyzed = TableContext.open(session, call.text("table"))
-    private val asked = analyzed.requestedSnapshot(call.value("at"))
-    private val snapshot = analyzed.snapshotWithColumns(asked)
-    private val isAsked = analyzed.isRequested(snapshot, asked)
-    private lazy val level = new FileLevel(analyzed, snapshot)
+    private val context = TableContext.open(session, call.text("table"))
+    private val requested = context.requestedSnapshot(call.value("at"))
+    private val snapshot = context.snapshotWithColumns(requested)
+    private val isRequested = context.isRequested(snapshot, requested)
+    private lazy val level = new FileLevel(context, snapshot)
     private lazy val file = call.optional("file").map(level.find)
-    private lazy val rows = analyzed.rowsByKey(snapshot)
+    private lazy val rows = context.rowsByKey(snapshot)
 
-    val leaves: IndexedSeq[Leaf] = analyzed.table.leaves(asked)
+    val leaves: IndexedSeq[Leaf] = context.table.leaves(requested)
 
-    /** The leaf of a name, whose values have to be kept. */
+    /** The leaf of a name; raises METASTORE_INVALID_ARGUMENT where no values of it are stored. */
     def leaf(name: String): Leaf = {
-      val leaf = analyzed.leaf(session, name, analyzed.described(asked, snapshot))
+      val leaf = context.leaf(session, name, context.described(requested, snapshot))
       if (isOnlyCounted(leaf))
         throw MetastoreException.invalidArgument(
           "column",
@@ -136,25 +136,29 @@ object ColumnDetails {
     def details(leaf: Leaf): ColumnDetails =
       if (file.isEmpty && snapshot.filesTotal == 0) ofNoRows(leaf)
       else known(leaf).getOrElse {
-        throw analyzed.noStatistics(s" of the column ${leaf.name}", leaf.name)
+        throw context.noStatistics(s" of the column ${leaf.name}", leaf.name)
       }
 
-    /** None where nothing is known, or only counts are kept. */
+    /** The details of a leaf; None where there are none, or only counts are stored. */
     def known(leaf: Leaf): Option[ColumnDetails] =
       if (isOnlyCounted(leaf)) None
-      else file.fold(rows.get(leaf.key).map(ofTable(leaf, _)))(ofFile(leaf, _))
+      else file match {
+        case None => rows.get(leaf.key).map(ofTable(leaf, _))
+        case Some(row) => ofFile(leaf, row)
+      }
 
-    private def isOnlyCounted(leaf: Leaf) = snapshot.columns.lift(ordinal(leaf)).exists(_.encoding.isEmpty)
+    private def isOnlyCounted(leaf: Leaf): Boolean =
+      snapshot.columns.exists(column => column.key == leaf.key && column.encoding.isEmpty)
 
     private def ordinal(leaf: Leaf): Int = snapshot.columns.indexWhere(_.key == leaf.key)
 
     private def ofNoRows(leaf: Leaf): ColumnDetails = new ColumnDetails(
-      analyzed,
+      context,
       leaf,
       "",
       SummaryRow.ofNoRows(ordinal(leaf)),
       snapshot.exact,
-      isAsked,
+      isRequested,
       ordinal(leaf),
       None,
       None,
@@ -164,12 +168,12 @@ object ColumnDetails {
     private def ofTable(leaf: Leaf, row: SummaryRow): ColumnDetails = {
       val lists = snapshot.frequenciesOf(row.column).map(_.ref)
       new ColumnDetails(
-        analyzed,
+        context,
         leaf,
         snapshot.columns(row.column).dataType,
         row,
         snapshot.exact && row.files == snapshot.filesTotal,
-        isAsked,
+        isRequested,
         row.column,
         None,
         snapshot.frequencies.headOption.map(_.ref),
@@ -183,18 +187,18 @@ object ColumnDetails {
         known <- level.columns(Seq(file), Seq(leaf.key)).headOption
         (listed, at) <- level.details(file, leaf.key)
       } yield {
-        // Both kinds of one file were written together: its place is the same in both.
+        // Frequencies and histograms of one file were written together: its place is the same in both.
         val place = listed.frequencies.orElse(listed.histograms).map(_.file)
         def inPlace(detail: Option[DetailRef]): Option[ObjectRef] =
-          detail.filter(one => place.contains(one.file)).map(_.ref)
+          detail.filter(known => place.contains(known.file)).map(_.ref)
         val lists = inPlace(listed.frequencies)
         new ColumnDetails(
-          analyzed,
+          context,
           leaf,
           known.column.dataType,
           known.row,
           file.deletes.isEmpty,
-          isAsked,
+          isRequested,
           at,
           place,
           lists,

@@ -7,9 +7,7 @@ import scala.collection.JavaConverters._
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogUtils
-import org.apache.spark.sql.catalyst.expressions.{
-  Attribute, EqualTo, Expression, In, InSet, Literal, PredicateHelper
-}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, EqualTo, Expression, Literal, PredicateHelper}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
@@ -17,12 +15,13 @@ import org.apache.spark.sql.types.StringType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.pruning.LiteralList
 import org.metastore.spark.reason.{Indexed, MetastoreException}
 import org.metastore.spark.tables.{TableFormats, TableLookup}
 
 /**
- * Answers `spark.read.format("metastore").option("table", "db.t")`. The data source is Python's, and the worker that reads it has
- * no session to resolve a name with; here there is one. A location needs no session and is left to Python.
+ * Answers `spark.read.format("metastore").option("table", "db.t")`. The data source is Python's, and its worker has no session to
+ * resolve a name with. A location needs no session and is left to Python.
  */
 final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
   private val PythonTable = "org.apache.spark.sql.execution.datasources.v2.python.PythonTable"
@@ -37,7 +36,7 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
   private def isOurs(relation: DataSourceV2Relation): Boolean =
     relation.table.name.toLowerCase(Locale.ROOT) == "metastore"
 
-  /** A table of the session's catalog with the options that it was created with: Spark gives those of the query alone. */
+  /** A table of the session's catalog with the options of CREATE TABLE: Spark passes those of the query alone. */
   private def withCatalogOptions(relation: DataSourceV2Relation): DataSourceV2Relation =
     relation.identifier match {
       case Some(name) if !Seq("path", "table").exists(relation.options.containsKey(_)) =>
@@ -59,13 +58,13 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
       view <- View.named(options.getOrElse("view", "summary").toLowerCase(Locale.ROOT))
     } yield {
       MetastoreConf.requireValid(session, Set("read"))
-      val narrowing =
-        for (option <- View.narrowing; value <- options.get(option)) yield option -> Literal(value)
-      for ((option, _) <- narrowing if !view.narrowedBy.contains(option))
+      val narrowing = View.narrowing.filter(options.contains)
+      for (option <- narrowing if !view.narrowedBy.contains(option))
         throw MetastoreException.invalidArgument(option, s"the view ${view.name} cannot be narrowed by it")
+      val arguments = Indexed.entries(narrowing)(option => option -> Literal(options(option)))
       def read(keeps: (String, String) => Boolean): LocalRelation =
         TableFunctions.readWithinLimit(session, name) {
-          view.read(session, view.call(Map("table" -> Literal(name)) ++ narrowing, keeps), relation.output)
+          view.read(session, view.call(arguments + ("table" -> Literal(name)), keeps), relation.output)
         }
       if (view.name != ColumnsFunction.name) read((_, _) => true)
       else {
@@ -76,7 +75,7 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
   }
 }
 
-/** What a query gives as options of `spark.read.format("metastore")`. */
+/** The options of `spark.read.format("metastore")`. */
 private[sql] object SourceOptions {
 
   /** The options of a relation, their names in lower case. */
@@ -89,27 +88,33 @@ private[sql] object SourceOptions {
   def subject(options: Map[String, String]): Option[String] = options.get("path").orElse(options.get("table"))
 }
 
-/** Reads the view `columns` when the filters have reached it, and of its rows what they ask for; Spark applies them once more. */
+/** Reads the view `columns` when the filters have reached it, and only rows that may pass them; Spark applies them once more. */
 object ColumnsViewRule extends Rule[LogicalPlan] with PredicateHelper {
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.transformDown {
     case filter @ Filter(condition, view: FunctionCall) =>
       filter.copy(child = view.read(allowed(splitConjunctivePredicates(condition), view.output)))
-    case call: FunctionCall => call.read((_, _) => true) // where an analyzer without our rules left it, too
+    case call: FunctionCall => call.read((_, _) => true) // also where an analyzer without our rules left it
   }
 
-  /** What the conjuncts leave of the values of a text column. */
+  /** Tests whether the conjuncts leave a value of a text column. */
   private def allowed(conjuncts: Seq[Expression], output: Seq[Attribute]): (String, String) => Boolean = {
     val columns = output.filter(_.dataType == StringType)
-    def name(expression: Expression) = columns.find(_.semanticEquals(expression)).map(_.name)
-    val conditions: Seq[(Option[String], Set[Any])] = conjuncts.collect {
-      case EqualTo(it, Literal(value, StringType)) => name(it) -> Set(value)
-      case EqualTo(Literal(value, StringType), it) => name(it) -> Set(value)
-      case In(it, values) if values.forall(_.isInstanceOf[Literal]) =>
-        name(it) -> Indexed.set(values)(_.asInstanceOf[Literal].value)
-      case InSet(it, values) => name(it) -> values.toSet
-    }
-    val sets = for ((Some(column), values) <- conditions) yield column -> (values - null).map(_.toString)
-    (column, text) => sets.forall { case (name, values) => name != column || values.contains(text) }
+    val conditions = for {
+      conjunct <- conjuncts
+      (expression, values) <- valuesOf(conjunct)
+      column <- columns.find(_.semanticEquals(expression))
+    } yield AllowedTexts(column.name, Indexed.set(values.filter(_ != null))(_.toString))
+    (column, text) => conditions.forall(allowed => allowed.column != column || allowed.texts(text))
+  }
+
+  /** The values that a column must have, as one of them. */
+  private final case class AllowedTexts(column: String, texts: Set[String])
+
+  private def valuesOf(conjunct: Expression): Option[(Expression, Seq[Any])] = conjunct match {
+    case EqualTo(column, Literal(value, StringType)) => Some((column, Seq(value)))
+    case EqualTo(Literal(value, StringType), column) => Some((column, Seq(value)))
+    case LiteralList(column, values) => Some((column, values))
+    case _ => None
   }
 }

@@ -12,24 +12,24 @@ import org.metastore.spark.conf.PythonInterpreter
 import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.tables.TableFormats
 
-/** Finds `spark.read.format("metastore")` as Spark does, and says in one line what is wrong with it. */
+/** Resolves `spark.read.format("metastore")` as Spark does, with one-line errors. */
 final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
     case source @ NamedSource(name) if name.toLowerCase(Locale.ROOT) == "metastore" =>
       withClearErrors {
-        val found = NamedSource.resolve(source, session)
-        found.foreach {
+        val resolved = NamedSource.resolve(source, session)
+        resolved.foreach {
           case relation: DataSourceV2Relation if isReadInPython(relation) => read(relation)
           case _ =>
         }
-        found
+        resolved
       }
   }
 
   private def isReadInPython(relation: DataSourceV2Relation): Boolean =
     SourceOptions.subject(SourceOptions.fromRelation(relation)).forall(TableFormats.isLocation)
 
-  /** Has Spark make the source's reader, which it keeps: what is wrong with a location is found when a task would begin. */
+  /** Has Spark make the source's reader, which it keeps, so that a bad location fails now and not when a task begins. */
   private def read(relation: DataSourceV2Relation): Unit = relation.table match {
     case readable: SupportsRead =>
       readable.newScanBuilder(relation.options).build().toBatch.planInputPartitions()

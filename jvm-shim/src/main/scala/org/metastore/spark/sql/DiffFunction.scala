@@ -17,8 +17,8 @@ import org.metastore.spark.python.{AttachedPython, DiffStatement}
 import org.metastore.spark.reason.{Indexed, MetastoreException}
 
 /**
- * `metastore.diff(table, from [, to] [, distributions] [, added])`: one row a column and measure of the summary that differs between
- * two snapshots, the largest change first. The Python that runs ANALYZE tells of distributions and of data files that were added.
+ * `metastore.diff(table, from [, to] [, distributions] [, added])`: one row for each column and measure of the summary that differs
+ * between two snapshots, the largest change first. Python compares distributions and reads data files that were added.
  */
 object DiffFunction extends TableFunction("diff") {
   private lazy val measures = Contract.texts(declared, "measures")
@@ -27,14 +27,19 @@ object DiffFunction extends TableFunction("diff") {
     sortByChange(differences(before(session, call), after(session, call)))
 
   override def jobRows(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] = {
-    val (added, distributions) = (call.flag("added"), call.flag("distributions"))
+    val added = call.flag("added")
+    val distributions = call.flag("distributions")
     if (!added && !distributions) None
     else {
-      val (old, current) = (before(session, call), after(session, call))
+      val old = before(session, call)
+      val current = after(session, call)
       val statement =
         DiffStatement(call.text("table"), snapshot(old), snapshot(current), added, distributions)
-      val known = if (added) Nil else differences(old, current)
-      Some(() => sortByChange(known ++ AttachedPython.run(session, statement).elements.asScala.map(toRow)))
+      val ofSummaries = if (added) Nil else differences(old, current)
+      Some { () =>
+        val fromPython = AttachedPython.run(session, statement).elements.asScala.map(toRow)
+        sortByChange(ofSummaries ++ fromPython)
+      }
     }
   }
 
@@ -60,74 +65,91 @@ object DiffFunction extends TableFunction("diff") {
   }
 
   private def differences(before: Seq[SummaryLine], after: Seq[SummaryLine]): Seq[InternalRow] = {
-    val namesAfter = after.map(_.columnName)
-    val names = namesAfter ++ before.map(_.columnName).diff(namesAfter)
-    val (old, current) = (Indexed.by(before)(_.columnName), Indexed.by(after)(_.columnName))
-    val both = names.filter(name => old.contains(name) && current.contains(name))
-    val counts =
-      for {
-        measure <- OfTable
-        count <- tableCounts(measure, both.map(old), both.map(current))
-      } yield measure -> count
-    val tableRows =
-      for ((measure, (was, now)) <- counts if was != now)
-        yield ResultRow.row(None, measure, was.toString, now.toString, (now - was).toDouble, None)
-    val ofTable = counts.toMap
-    val columnRows = for {
-      column <- names
+    val old = Indexed.by(before)(_.columnName)
+    val current = Indexed.by(after)(_.columnName)
+    val names = after.map(_.columnName) ++ before.map(_.columnName).filterNot(current.contains)
+    val inBoth = names.filter(name => old.contains(name) && current.contains(name))
+    val ofTable = TableMeasures.flatMap(tableChange(_, inBoth.map(old), inBoth.map(current)))
+    val ofColumns = for {
+      name <- names
       measure <- measures
-      (was, now) = (old.get(column), current.get(column))
-      (textBefore, textAfter) = (was.flatMap(_.text(measure)), now.flatMap(_.text(measure)))
-      if textBefore != textAfter && !isNoise(measure, was, now)
-      if !isToldOfTable(measure, textBefore, textAfter, ofTable)
-    } yield {
-      val change =
-        for {
-          one <- was
-          other <- now
-          first <- one.number(measure)
-          second <- other.number(measure)
-        } yield second - first
-      ResultRow.row(column, measure, textBefore, textAfter, change, None)
-    }
-    tableRows ++ columnRows
+      row <- columnChange(name, measure, old.get(name), current.get(name), ofTable)
+    } yield row
+    ofTable.filter(change => change.before != change.after).map(_.toRow) ++ ofColumns
   }
 
-  /** A measure of the whole table in both snapshots, by the columns of both; `None` where it is not known. */
-  private def tableCounts(
+  /** A measure of the whole table in both snapshots. */
+  private final case class TableChange(measure: String, before: Long, after: Long) {
+    def toRow: InternalRow =
+      ResultRow.row(None, measure, before.toString, after.toString, (after - before).toDouble, None)
+  }
+
+  /** A measure of the whole table, by the columns of both snapshots; `None` where it is not known. */
+  private def tableChange(
       measure: String,
       old: Seq[SummaryLine],
-      current: Seq[SummaryLine]): Option[(Long, Long)] =
+      current: Seq[SummaryLine]): Option[TableChange] =
     for {
-      was <- largest(measure, old)
-      now <- largest(measure, current)
-    } yield (was, now)
+      before <- largest(measure, old)
+      after <- largest(measure, current)
+    } yield TableChange(measure, before, after)
 
   private def largest(measure: String, lines: Seq[SummaryLine]): Option[Long] = {
     val counts = for (line <- lines; number <- line.number(measure)) yield number.toLong
     if (counts.isEmpty) None else Some(counts.max)
   }
 
-  /** Whether a row of a column says what the table's row says, or only that the column is new or gone. */
-  private def isToldOfTable(
+  private def columnChange(
+      column: String,
+      measure: String,
+      before: Option[SummaryLine],
+      after: Option[SummaryLine],
+      ofTable: Seq[TableChange]): Option[InternalRow] = {
+    val textBefore = before.flatMap(_.text(measure))
+    val textAfter = after.flatMap(_.text(measure))
+    val isSame = textBefore == textAfter || isNoise(measure, before, after)
+    if (isSame || isShownByTable(measure, textBefore, textAfter, ofTable)) None
+    else {
+      val change =
+        for ((first, second) <- numbers(measure, before, after)) yield second - first
+      Some(ResultRow.row(column, measure, textBefore, textAfter, change, None))
+    }
+  }
+
+  /** The numbers of a measure of a column, where both lines have one. */
+  private def numbers(
+      measure: String,
+      before: Option[SummaryLine],
+      after: Option[SummaryLine]): Option[(Double, Double)] =
+    for {
+      old <- before
+      current <- after
+      first <- old.number(measure)
+      second <- current.number(measure)
+    } yield (first, second)
+
+  /** Whether the table's row shows what a row of a column would, or the row would only show that the column is new or gone. */
+  private def isShownByTable(
       measure: String,
       before: Option[String],
       after: Option[String],
-      ofTable: Map[String, (Long, Long)]): Boolean =
-    ofTable.get(measure) match {
+      ofTable: Seq[TableChange]): Boolean =
+    ofTable.find(_.measure == measure) match {
       case None => false
-      case Some((was, now)) =>
-        before.isEmpty || after.isEmpty || (before.contains(was.toString) && after.contains(now.toString))
+      case Some(change) =>
+        val isChangeOfTable =
+          before.contains(change.before.toString) && after.contains(change.after.toString)
+        before.isEmpty || after.isEmpty || isChangeOfTable
     }
 
-  /** What is true of the whole table first, then the largest changes, then what is no number. */
+  /** Changes of the whole table first, then the largest changes, then those that are no numbers. */
   private def sortByChange(rows: Seq[InternalRow]): Seq[InternalRow] = {
     val (ofTable, others) = rows.partition(_.isNullAt(0))
     val (numbers, texts) = others.partition(!_.isNullAt(Change))
     ofTable ++ numbers.sortBy(row => -shareOfChange(row)) ++ texts
   }
 
-  /** A change as a share of what it changed; that of a distribution is one already. */
+  /** A change as a share of the larger of both values; a change of a distribution is a share already. */
   private def shareOfChange(row: InternalRow): Double = {
     val change = math.abs(row.getDouble(Change))
     val whole = math.max(magnitude(row, Before), magnitude(row, After))
@@ -141,25 +163,17 @@ object DiffFunction extends TableFunction("diff") {
 
   /** Whether a measure differs by no more than it may for the same rows in another order. */
   private def isNoise(measure: String, before: Option[SummaryLine], after: Option[SummaryLine]): Boolean =
-    (before, after) match {
-      case (Some(was), Some(now)) if OfSums(measure) =>
-        val differences =
-          for {
-            first <- was.number(measure)
-            second <- now.number(measure)
-          } yield {
-            // around 0 the spread alone is left
-            val spread = if (measure == "avg") math.max(was.deviation, now.deviation) else 0.0
-            math.abs(first - second) <= Noise * Seq(math.abs(first), math.abs(second), spread).max
-          }
-        differences.contains(true)
+    numbers(measure, before, after) match {
+      case Some((first, second)) if OfSums(measure) =>
+        // around 0 the spread alone is left
+        val spread = if (measure == "avg") (before ++ after).map(_.deviation).max else 0.0
+        math.abs(first - second) <= Noise * Seq(math.abs(first), math.abs(second), spread).max
       case _ => false
     }
 
+  /** The summary of the snapshot that the argument `at` names. */
   private def summary(session: SparkSession, call: Arguments, at: String): Seq[SummaryLine] = {
-    val values =
-      for ((name, given) <- Seq("table" -> "table", "at" -> at); value <- call.value(given))
-        yield name -> value
+    val values = call.value("table").map("table" -> _) ++ call.value(at).map("at" -> _)
     val arguments = new Arguments(SummaryFunction, values.toMap)
     try SummaryFunction.rows(session, arguments).map(new SummaryLine(_))
     catch { case error: MetastoreException => throw error.ofArgument("at", at) }
@@ -169,8 +183,10 @@ object DiffFunction extends TableFunction("diff") {
   private final class SummaryLine(row: InternalRow) {
     val columnName: String = text("column_name").get
 
-    def text(field: String): Option[String] =
-      averageTime(field).orElse(Option(Arguments.cast(value(field), StringType)).map(_.toString))
+    def text(field: String): Option[String] = {
+      def asText = Option(Arguments.cast(value(field), StringType)).map(_.toString)
+      averageTime(field).orElse(asText)
+    }
 
     /** The standard deviation; 0 if unknown. */
     def deviation: Double = number("std").getOrElse(0)
@@ -210,14 +226,14 @@ object DiffFunction extends TableFunction("diff") {
     }
   }
 
-  /** Measures that are made of floating-point sums: another order of the same rows changes their last digits. */
+  /** Measures of floating-point sums: another order of the same rows changes their last digits. */
   private val OfSums = Set("avg", "std", "avg_len")
-  private val Noise = 1e-9 // so much of such a measure is no difference
+  private val Noise = 1e-9 // share of such a measure that is no difference
   // places in a row
   private val Before = 2
   private val After = 3
   private val Change = 4
-  private val OfTable = Seq("count", "files")
+  private val TableMeasures = Seq("count", "files")
   private val Times = Map[String, DataType](
     "date" -> DateType,
     "timestamp" -> TimestampType,

@@ -15,28 +15,28 @@ object FrequenciesFunction extends TableFunction("frequencies") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val top = call.positive("top")
     val column = ColumnDetails.find(session, call)
-    val names = schema.map(_.name)
-    column.frequent(top).map(found => ResultRow.named(names, fields(column, found).get))
+    column.frequent(top).map(counted => ResultRow.named(schema.fieldNames.toSeq, fields(column, counted).get))
   }
 
-  /** What is shown of a value, by the names of the fields. */
-  def fields(column: ColumnDetails, found: ValueCount): Map[String, Any] = {
-    val error = if (column.isWhole) Some(found.error) else None
+  /** The fields of a value, by their names. */
+  def fields(column: ColumnDetails, counted: ValueCount): Map[String, Any] = {
+    val error = if (column.isWhole) Some(counted.error) else None
+    val fraction = column.values.filter(_ > 0).map(counted.frequency.toDouble / _)
     Map(
-      "value" -> column.text.value(Some(found.value)),
-      "frequency" -> found.frequency,
+      "value" -> column.text.value(Some(counted.value)),
+      "frequency" -> counted.frequency,
       "exact" -> error.contains(0L),
       "error" -> error,
-      "fraction" -> column.values.filter(_ > 0).map(found.frequency.toDouble / _))
+      "fraction" -> fraction)
   }
 }
 
 /** `metastore.histogram(table, column [, bins] [, file] [, at])`: one row a bin. */
 object HistogramFunction extends TableFunction("histogram") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val wanted = call.positive("bins")
+    val most = call.positive("bins").getOrElse(Int.MaxValue)
     val column = ColumnDetails.find(session, call)
-    column.histogram.toSeq.flatMap(bins => rows(column, bins.coarsen(wanted.getOrElse(Int.MaxValue))))
+    column.histogram.toSeq.flatMap(bins => rows(column, bins.coarsen(most)))
   }
 
   private def rows(column: ColumnDetails, bins: Histogram): Seq[InternalRow] = {
@@ -69,39 +69,54 @@ object QuantilesFunction extends TableFunction("quantiles") {
     }
   }
 
+  /** A value of a column; `isWhole` unless it is the beginning of a longer text. */
+  private final case class ShownValue(value: Any, isWhole: Boolean, error: Option[Long])
+
   private def quantile(column: ColumnDetails, bins: Histogram, probability: Double): InternalRow = {
     val rank = math.max(1L, math.ceil(probability * bins.number).toLong)
+    val shown = boundAt(column, bins, rank).getOrElse(valueAt(column, bins, rank))
+    val share = shown.error.map(_.toDouble / bins.number)
+    ResultRow.row(
+      probability,
+      column.text.bound(Some(shown.value), shown.isWhole),
+      share.contains(0.0) && shown.isWhole,
+      share)
+  }
+
+  /** The bound of the column at the first or the last rank, as summary shows it. */
+  private def boundAt(column: ColumnDetails, bins: Histogram, rank: Long): Option[ShownValue] = {
+    val row = column.row
+    if (!column.isWhole) None
+    else if (rank == 1) row.lo.map(ShownValue(_, row.loExact, Some(0L)))
+    else if (rank == bins.number) row.hi.map(ShownValue(_, row.hiExact, Some(0L)))
+    else None
+  }
+
+  private def valueAt(column: ColumnDetails, bins: Histogram, rank: Long): ShownValue = {
     val found = bins.at(rank)
-    val bound = // as summary shows it
-      if (!column.isWhole) None
-      else if (rank == 1) column.row.lo.map(_ -> column.row.loExact)
-      else if (rank == bins.number) column.row.hi.map(_ -> column.row.hiExact)
-      else None
-    val error = if (bound.isDefined) Some(0L) else if (column.isWhole) found.error else None
-    val share = error.map(_.toDouble / bins.number)
-    val (value, isWhole) = bound.getOrElse(found.value -> column.text.isWhole(found.value, column.row))
-    ResultRow.row(probability, column.text.bound(Some(value), isWhole), share.contains(0.0) && isWhole, share)
+    val error = if (column.isWhole) found.error else None
+    ShownValue(found.value, column.text.isWhole(found.value, column.row), error)
   }
 
   private def noErrorIf(isKnown: Boolean): Option[Double] = if (isKnown) Some(0) else None
 
-  private def probabilities(asked: Literal): Seq[Double] = {
-    val values = asked.dataType match {
+  private def probabilities(argument: Literal): Seq[Double] = {
+    val values = argument.dataType match {
       case ArrayType(element, _) =>
-        asked.value.asInstanceOf[ArrayData].toSeq[Any](element).map(Literal(_, element))
+        argument.value.asInstanceOf[ArrayData].toSeq[Any](element).map(Literal(_, element))
       case _ =>
-        val texts = Arguments.cast(asked, StringType).toString.split(',')
+        val texts = Arguments.cast(argument, StringType).toString.split(',')
         texts.toSeq.map(text => Literal(text.trim))
     }
     if (values.isEmpty) throw MetastoreException.invalidArgument("probabilities", "none is given")
     values.map(probability)
   }
 
-  private def probability(asked: Literal): Double = Arguments.cast(asked, DoubleType) match {
+  private def probability(value: Literal): Double = Arguments.cast(value, DoubleType) match {
     case number: Double if number >= 0 && number <= 1 => number
     case _ =>
       throw MetastoreException.invalidArgument(
         "probabilities",
-        s"${asked.toString} is not a number from 0 to 1")
+        s"${value.toString} is not a number from 0 to 1")
   }
 }

@@ -9,59 +9,74 @@ import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 
 import org.metastore.spark.reason.{Indexed, MetastoreException, SqlName, VisibleText}
-import org.metastore.spark.statistics.objects.SummaryRow
-import org.metastore.spark.tables.{Namespaces, TableFormats}
+import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow, TableFileRow}
+import org.metastore.spark.tables.{DataFile, Namespaces, TableFormats}
 
-/** `metastore.files(table [, at])`: one row a live data file, analyzed or not. */
+/** `metastore.files(table [, at])`: one row for each live data file, analyzed or not. */
 object FilesFunction extends TableFunction("files") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val analyzed = TableContext.open(session, call.text("table"))
-    val asked = analyzed.requestedSnapshot(call.value("at"))
-    val live = asked.toSeq.flatMap(analyzed.table.dataFiles)
-    val snapshot = analyzed.answeringSnapshot(asked, _ => true)
-    val level = snapshot.map(new FileLevel(analyzed, _))
-    val known = Indexed.by(level.toSeq.flatMap(_.files))(_.key)
-    val keys = Indexed.set(analyzed.table.leaves(asked))(_.key)
-    val rows = live.flatMap(file => known.get(file.key))
-    val counts = level.fold(Map.empty[String, Int])(_.columnCounts(rows, keys))
-    // Deletes belong to a snapshot: those of an ancestor say nothing about this one.
-    val isRequested = snapshot.map(_.id) == asked
-    live.map { file =>
-      val row = known.get(file.key)
-      val deleted = if (isRequested) row.flatMap(_.deletedRows) else None
-      ResultRow.row(
-        file.path,
-        file.size,
-        file.rows.orElse(row.flatMap(_.rows)),
-        deleted.orElse(file.deletedRows),
-        ResultRow.texts(file.partition.toSeq),
-        row.exists(_.block.isDefined),
-        counts.getOrElse(file.path, 0).toLong)
+    val context = TableContext.open(session, call.text("table"))
+    val requested = context.requestedSnapshot(call.value("at"))
+    val live = requested.toSeq.flatMap(context.table.dataFiles)
+    context.answeringSnapshot(requested, _ => true) match {
+      case Some(snapshot) => describe(live, context, snapshot, requested)
+      case None => live.map(row(_, None, None, 0))
     }
   }
+
+  private def describe(
+      live: Seq[DataFile],
+      context: TableContext,
+      snapshot: Snapshot,
+      requested: Option[String]): Seq[InternalRow] = {
+    val level = new FileLevel(context, snapshot)
+    val analyzed = Indexed.by(level.files)(_.key)
+    val keys = Indexed.set(context.table.leaves(requested))(_.key)
+    val counts = level.columnCounts(live.flatMap(file => analyzed.get(file.key)), keys)
+    // Deletes belong to a snapshot: those of an ancestor say nothing about this one.
+    val isRequested = requested.contains(snapshot.id)
+    for (file <- live) yield {
+      val known = analyzed.get(file.key)
+      val deleted = if (isRequested) known.flatMap(_.deletedRows) else None
+      row(file, known, deleted, counts.getOrElse(file.path, 0))
+    }
+  }
+
+  private def row(
+      file: DataFile,
+      known: Option[TableFileRow],
+      deleted: Option[Long],
+      columns: Int): InternalRow =
+    ResultRow.row(
+      file.path,
+      file.size,
+      file.rows.orElse(known.flatMap(_.rows)),
+      deleted.orElse(file.deletedRows),
+      ResultRow.texts(file.partition.toSeq),
+      known.exists(_.block.isDefined),
+      columns.toLong)
 }
 
-/** `metastore.columns(table [, column])`: one row a data file and column. */
+/** `metastore.columns(table [, column])`: one row for each data file and column. */
 object ColumnsFunction extends StatisticsFunction("columns") {
 
-  /** The rows of all data files; a view may ask for those of one. */
+  /** The rows of all data files; of one for a view that names it. */
   override def rowsWithStatistics(
       session: SparkSession,
       call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = {
-    val analyzed = TableContext.open(session, call.text("table"))
-    val current = analyzed.table.current
-    val snapshot = analyzed.snapshotWithColumns(current)
-    val leaves = analyzed.table.leaves(current)
-    val asked = call.optional("column") match {
-      case None => leaves
-      case Some(column) => IndexedSeq(analyzed.leaf(session, column, analyzed.described(current, snapshot)))
+    val context = TableContext.open(session, call.text("table"))
+    val current = context.table.current
+    val snapshot = context.snapshotWithColumns(current)
+    val leaves = call.optional("column") match {
+      case None => context.table.leaves(current)
+      case Some(column) => IndexedSeq(context.leaf(session, column, context.described(current, snapshot)))
     }
-    val wanted = asked.filter(leaf => call.keeps("column_name", leaf.name))
+    val wanted = leaves.filter(leaf => call.keeps("column_name", leaf.name))
     val byKey = Indexed.by(wanted)(_.key)
-    val level = new FileLevel(analyzed, snapshot)
-    val named = call.optional("file").fold(level.files)(path => IndexedSeq(level.find(path)))
-    val files = named.filter(file => call.keeps("path", file.path))
-    for (FileColumnSummary(file, column, row) <- level.columns(files, wanted.map(_.key))) yield {
+    val level = new FileLevel(context, snapshot)
+    val files = call.optional("file").fold(level.files)(path => IndexedSeq(level.find(path)))
+    val wantedFiles = files.filter(file => call.keeps("path", file.path))
+    for (FileColumnSummary(file, column, row) <- level.columns(wantedFiles, wanted.map(_.key))) yield {
       val leaf = byKey(column.key)
       val text = ValueText.fromTypes(column.dataType, leaf.dataType)
       ResultRow.row(
@@ -78,11 +93,11 @@ object ColumnsFunction extends StatisticsFunction("columns") {
   }
 }
 
-/** `metastore.snapshots(table)`: one row an analyzed snapshot, oldest first. */
+/** `metastore.snapshots(table)`: one row for each analyzed snapshot, oldest first. */
 object SnapshotsFunction extends TableFunction("snapshots") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val analyzed = TableContext.open(session, call.text("table"))
-    analyzed.snapshots.map { snapshot =>
+    val context = TableContext.open(session, call.text("table"))
+    context.snapshots.map { snapshot =>
       ResultRow.row(
         snapshot.id,
         ValueText.timestamp(snapshot.analyzedAt),
@@ -90,21 +105,21 @@ object SnapshotsFunction extends TableFunction("snapshots") {
         snapshot.filesTotal,
         snapshot.rows,
         snapshot.columns.count(!_.isExpression).toLong,
-        analyzed.isCurrent(snapshot),
+        context.isCurrent(snapshot),
         snapshot.sizeBytes,
         snapshot.liveSizeBytes)
     }
   }
 }
 
-/** `metastore.tables([database])`: one row a table that has statistics. */
+/** `metastore.tables([database])`: one row for each table that has statistics. */
 object TablesFunction extends TableFunction("tables") with Logging {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val database = call.optional("database").toSeq.flatMap(parts(session, _))
     val (catalog, namespace) = Namespaces.resolve(session, database)
     catalog match {
       case tables: TableCatalog =>
-        listed(tables, namespace).sortBy(_.name).flatMap(analyzed(session, tables, _))
+        list(tables, namespace).sortBy(_.name).flatMap(rowOrNone(session, tables, _))
       case other =>
         throw MetastoreException.invalidArgument("database", s"the catalog ${other.name} has no tables")
     }
@@ -117,20 +132,21 @@ object TablesFunction extends TableFunction("tables") with Logging {
         throw MetastoreException.invalidArgument("database", s"'$database' is not the name of a database")
     }
 
-  private def listed(catalog: TableCatalog, namespace: Array[String]): Seq[Identifier] =
+  private def list(catalog: TableCatalog, namespace: Array[String]): Seq[Identifier] =
     try catalog.listTables(namespace).toSeq
     catch {
       case NonFatal(e) if Namespaces.isMissing(catalog, namespace, e) =>
         throw MetastoreException.databaseNotFound(
           catalog.name +: namespace.toSeq,
           Namespaces.siblings(catalog, namespace))
-      case NonFatal(e) => throw MetastoreException.invalidArgument(
-          "database",
-          s"the tables of ${SqlName(catalog.name +: namespace.toSeq)} cannot be listed: ${MetastoreException.firstLine(e)}")
+      case NonFatal(e) =>
+        val name = SqlName(catalog.name +: namespace.toSeq)
+        val why = s"the tables of $name cannot be listed: ${MetastoreException.firstLine(e)}"
+        throw MetastoreException.invalidArgument("database", why)
     }
 
   /** A table that cannot be loaded, or that this user may not read, is not a reason to hide the others. */
-  private def analyzed(
+  private def rowOrNone(
       session: SparkSession,
       catalog: TableCatalog,
       table: Identifier): Option[InternalRow] = {
@@ -147,14 +163,14 @@ object TablesFunction extends TableFunction("tables") with Logging {
     }
   }
 
-  private def row(analyzed: TableContext): Option[InternalRow] = analyzed.manifest.map { manifest =>
-    val snapshot = analyzed.answeringSnapshot(analyzed.table.current, _ => true).orElse(manifest.latest)
+  private def row(context: TableContext): Option[InternalRow] = context.manifest.map { manifest =>
+    val snapshot = context.answeringSnapshot(context.table.current, _ => true).orElse(manifest.latest)
     ResultRow.row(
-      analyzed.name,
-      analyzed.table.format,
-      analyzed.table.location,
+      context.name,
+      context.table.format,
+      context.table.location,
       snapshot.map(_.id),
-      snapshot.exists(analyzed.isCurrent),
+      snapshot.exists(context.isCurrent),
       snapshot.map(s => ValueText.timestamp(s.analyzedAt)))
   }
 }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal
 import org.metastore.spark.explain.FilteredQuery
 import org.metastore.spark.python.{AttachedPython, FilteredSummaryStatement}
 
-/** `metastore.filtered_summary(query)`: one row a column of the query's one table, from the Python that runs ANALYZE. */
+/** `metastore.filtered_summary(query)`: one row for each column of the query's one table, computed by Python. */
 object FilteredSummaryFunction extends TableFunction("filtered_summary") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = answer(session, call)()
 
@@ -25,21 +25,21 @@ object FilteredSummaryFunction extends TableFunction("filtered_summary") {
     () => AttachedPython.run(session, statement).elements.asScala.map(row).toSeq
   }
 
-  private def row(cells: JsonNode): InternalRow = ResultRow.row(schema.fields.toSeq.zipWithIndex.map {
-    case (field, i) =>
-      Option(cells.get(i)).filterNot(_.isNull).map(text =>
-        Arguments.cast(Literal(text.asText), field.dataType))
-  }: _*)
+  private def row(cells: JsonNode): InternalRow = {
+    val values = for ((field, i) <- schema.fields.toSeq.zipWithIndex) yield {
+      if (cells.hasNonNull(i)) Arguments.cast(Literal(cells.get(i).asText), field.dataType) else null
+    }
+    ResultRow.row(values: _*)
+  }
 }
 
-/** `metastore_filter(query)`: the table and the WHERE of a query in the first row, and what planning tells of data files. */
+/** `metastore_filter(query)`: the table and the WHERE of a query in the first row, then the data files that planning decides on. */
 object FilterFunction extends TableFunction("filter") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val query = FilteredQuery.parse(session, call.text("query"))
     val (skipped, full) = query.files
-    def told(paths: Seq[String], isFull: Boolean) = paths.map(ResultRow.row(None, None, _, isFull))
-    ResultRow.row(query.table, query.condition, None, None) +: (told(skipped, isFull = false) ++ told(
-      full,
-      isFull = true))
+    def rowsOf(paths: Seq[String], isFull: Boolean) = paths.map(ResultRow.row(None, None, _, isFull))
+    val first = ResultRow.row(query.table, query.condition, None, None)
+    first +: (rowsOf(skipped, isFull = false) ++ rowsOf(full, isFull = true))
   }
 }

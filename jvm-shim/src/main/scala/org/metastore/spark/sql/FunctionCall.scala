@@ -10,11 +10,11 @@ import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy, S
 
 /**
  * The call of a table function, or a view of the data source, before it is answered. Spark looks functions up with its catalog
- * locked, and every other statement of the session would wait for what is read there.
+ * locked: what is read there lets every other statement of the session wait.
  *
- * @param asked tells calls of one function apart
+ * @param key tells calls of one function apart
  */
-final case class FunctionCall(output: Seq[Attribute], function: String, asked: Any, answer: Answer)
+final case class FunctionCall(output: Seq[Attribute], function: String, key: Any, answer: Answer)
   extends LeafNode
   with MultiInstanceRelation {
 
@@ -22,7 +22,7 @@ final case class FunctionCall(output: Seq[Attribute], function: String, asked: A
   override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
   override def computeStats(): Statistics = Statistics(sizeInBytes = conf.defaultSizeInBytes)
 
-  /** What can be read before the statement is executed, under this plan's attributes. */
+  /** The plan with the rows that can be read before the statement is executed, under this plan's attributes. */
   def read(keeps: (String, String) => Boolean): LogicalPlan = answer match {
     case Answer.InAnalysis(read) => read(output)
     case Answer.WithFilters(read) => read(keeps).copy(output = output)
@@ -31,8 +31,8 @@ final case class FunctionCall(output: Seq[Attribute], function: String, asked: A
 }
 
 /**
- * When a call is answered, and how. Answers of a kind are equal, for what is asked tells calls apart; of two kinds they are not:
- * Spark drops what a rule makes where it equals what the rule was given.
+ * When and how a call is answered. Answers of one kind are equal, as the key tells calls apart. Those of two kinds are not: Spark
+ * drops the result of a rule that equals its input.
  */
 sealed abstract class Answer {
   final override def equals(other: Any): Boolean = other.isInstanceOf[Answer] && other.getClass == getClass
@@ -41,30 +41,35 @@ sealed abstract class Answer {
 
 object Answer {
 
-  /** Once all names are resolved and nothing is locked; still in analysis, so that mistakes are told at once. */
+  /** Once all names are resolved and nothing is locked; still in analysis, so that mistakes are reported at once. */
   final case class InAnalysis(read: Seq[Attribute] => LogicalPlan) extends Answer
 
-  /** When the filters of the query are known: they say which texts of which columns are asked for. */
+  /** When the filters of the query are known: they say which texts of which columns are wanted. */
   final case class WithFilters(read: ((String, String) => Boolean) => LocalRelation) extends Answer
 
   /** When the statement is executed, in its thread and job group, for jobs are started. */
   final case class InExecution(run: () => Seq[InternalRow]) extends Answer
 }
 
-/** Rows of a call that a statement makes once, however often it names them: a common table expression stands in it as often. */
+/** Makes the rows of a call once for a statement, which may contain it more than once, in a common table expression. */
 private[sql] final class StatementMemo(session: SparkSession, rows: () => Seq[InternalRow])
   extends (() => Seq[InternalRow]) {
   private var last: Option[(String, Seq[InternalRow])] = None
 
+  private def rowsOf(statement: String): Seq[InternalRow] = synchronized {
+    last match {
+      case Some((`statement`, known)) => known
+      case _ =>
+        val made = rows()
+        last = Some((statement, made))
+        made
+    }
+  }
+
   override def apply(): Seq[InternalRow] =
     session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) match {
       case null => rows()
-      case statement => synchronized {
-          last.filter(_._1 == statement).getOrElse {
-            last = Some(statement -> rows())
-            last.get
-          }._2
-        }
+      case statement => rowsOf(statement)
     }
 }
 
@@ -72,7 +77,7 @@ private[sql] final class StatementMemo(session: SparkSession, rows: () => Seq[In
 final case class JobFunctionCallExec(
     output: Seq[Attribute],
     function: String,
-    @transient asked: Any)(@transient run: () => Seq[InternalRow])
+    @transient key: Any)(@transient run: () => Seq[InternalRow])
   extends LeafExecNode {
 
   @transient private lazy val rows: Array[InternalRow] = {
@@ -90,7 +95,7 @@ final case class JobFunctionCallExec(
 object JobFunctionStrategy extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case call: FunctionCall => call.answer match {
-        case Answer.InExecution(run) => Seq(JobFunctionCallExec(call.output, call.function, call.asked)(run))
+        case Answer.InExecution(run) => Seq(JobFunctionCallExec(call.output, call.function, call.key)(run))
         case _ => Nil
       }
     case _ => Nil

@@ -14,7 +14,7 @@ import org.metastore.spark.reason.{MetastoreException, NearNames}
 
 /**
  * Lets people write `metastore.summary(...)`: Spark's grammar has no table functions of two name parts, so the two parts become
- * the one part `metastore_summary`, of the same length with blanks, so that positions in error messages stay right.
+ * the one part `metastore_summary`, padded with blanks so that positions in error messages stay right.
  */
 object FunctionNames {
   private val Schema = "metastore"
@@ -48,12 +48,14 @@ private final class FunctionNames(sql: String) {
 
   def rewriteText: String = {
     tokens.indices.foreach(refuseMisspelt)
-    val names = tokens.indices.filter(isFunctionName)
-    names.foldRight(sql) { (i, text) =>
-      val (from, until) = (offset(tokens(i).getStartIndex), offset(tokens(i + 2).getStopIndex + 1))
+    val text = new StringBuilder(sql)
+    for (i <- tokens.indices if isFunctionName(i)) {
+      val from = offset(tokens(i).getStartIndex)
+      val until = offset(tokens(i + 2).getStopIndex + 1)
       val name = s"${FunctionNames.Schema}_${word(i + 2).toLowerCase(Locale.ROOT)}"
-      text.substring(0, from) + name + " " * (until - from - name.length) + text.substring(until)
+      text.replace(from, until, name.padTo(until - from, ' '))
     }
+    text.toString
   }
 
   private def isFunctionName(i: Int): Boolean =
@@ -67,15 +69,18 @@ private final class FunctionNames(sql: String) {
 
   /** Spark would only say that it knows no such function. */
   private def refuseMisspelt(i: Int): Unit = {
-    val plain = word(i).toLowerCase(Locale.ROOT)
-    val single = if (plain.startsWith(FunctionNames.Prefix) && word(i + 1) == "(")
-      Some(plain.stripPrefix(FunctionNames.Prefix))
-    else None
-    for (name <- dotted(i).orElse(single.filterNot(FunctionNames.isRegistered))) {
-      val known = TableFunctions.names
+    val known = TableFunctions.names
+    for (name <- dotted(i).orElse(undotted(i)))
       if (!known.contains(name) && isTablePosition(i) && NearNames.find(name, known).nonEmpty)
         throw MetastoreException.functionNotFound(name, known)
-    }
+  }
+
+  /** The name after `metastore_` that is called, unless the session has such a function. */
+  private def undotted(i: Int): Option[String] = {
+    val plain = word(i).toLowerCase(Locale.ROOT)
+    val name = plain.stripPrefix(FunctionNames.Prefix)
+    val isCalled = name != plain && word(i + 1) == "("
+    if (isCalled && !FunctionNames.isRegistered(name)) Some(name) else None
   }
 
   /** Whether a table may stand at token `i`: after FROM, JOIN, LATERAL, or in a list or parenthesis that follows them. */

@@ -19,21 +19,21 @@ import org.metastore.spark.statistics.objects.{FileKey, Snapshot, SummaryRow}
 import org.metastore.spark.statistics.values.LookUps
 import org.metastore.spark.tables.{Catalogs, DataFile, FormatDescription, Leaf, TableFormats}
 
-/** `metastore.layout(table [, column])`: one row a column, how its values are spread over the data files and what would help. */
+/** `metastore.layout(table [, column])`: one row for each column, how its values are spread over the data files, with advice. */
 object LayoutFunction extends TableFunction("layout") {
   private val AtOnce = 64 // columns
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val analyzed = TableContext.open(session, call.text("table"))
-    val current = analyzed.table.current
-    val snapshot = analyzed.snapshotWithColumns(current)
-    val all = analyzed.table.leaves(current)
-    val leaves = analyzed.leavesOf(session, call, all)
-    val keys = analyzed.liveFiles(snapshot).map(_.key).toIndexedSeq
+    val context = TableContext.open(session, call.text("table"))
+    val current = context.table.current
+    val snapshot = context.snapshotWithColumns(current)
+    val all = context.table.leaves(current)
+    val leaves = context.leavesOf(session, call, all)
+    val keys = context.liveFiles(snapshot).map(_.key).toIndexedSeq
     val files = FileList.fromKeys(keys)
-    val statistics = analyzed.planning(MetastoreConf().readTimeoutMillis)
-    val kept = new KeptValues(analyzed, snapshot)
-    val advice = new SortAdvice(session, analyzed, snapshot, statistics, keys)
+    val statistics = context.planning(MetastoreConf().readTimeoutMillis)
+    val kept = new KeptValues(context, snapshot)
+    val advice = new SortAdvice(session, context, snapshot, statistics, keys)
     val rows = for {
       group <- leaves.grouped(AtOnce)
       known = statistics.forFiles(files, group.map(leaf => leaf.key -> leaf.dataType))
@@ -43,26 +43,32 @@ object LayoutFunction extends TableFunction("layout") {
   }
 
   private def row(leaf: Leaf, known: FileSetStatistics, kept: KeptValues, advice: SortAdvice): InternalRow = {
-    val summary = known.column(leaf.key, leaf.dataType).toOption
-    val layout = summary.flatMap(ColumnLayout.fromSummary)
-    val cells = for {
-      column <- summary
-      spread <- layout
-      values <- kept.lookUps(leaf).orElse(ofBounds(column))
-    } yield {
-      val read = filesRead(leaf, known, column, values)
-      val (mean, error) = values.average(read.map(_.cardinality))
-      val statement =
-        if (spread.sortedShare == 1) None
-        else advice.advise(leaf, known, column, values, read)
-      ResultRow.row(leaf.name, mean, spread.overlapDepth, spread.sortedShare, statement, error)
-    }
-    cells.getOrElse {
-      ResultRow.row(leaf.name, None, layout.map(_.overlapDepth), layout.map(_.sortedShare), None, None)
+    val described = for {
+      column <- known.column(leaf.key, leaf.dataType).toOption
+      layout <- ColumnLayout.fromSummary(column)
+    } yield describe(leaf, known, column, layout, kept, advice)
+    described.getOrElse(ResultRow.row(leaf.name, None, None, None, None, None))
+  }
+
+  private def describe(
+      leaf: Leaf,
+      known: FileSetStatistics,
+      column: ColumnSummary,
+      layout: ColumnLayout,
+      kept: KeptValues,
+      advice: SortAdvice): InternalRow = {
+    val (depth, share) = (layout.overlapDepth, layout.sortedShare)
+    kept.lookUps(leaf).orElse(ofBounds(column)) match {
+      case None => ResultRow.row(leaf.name, None, depth, share, None, None)
+      case Some(values) =>
+        val read = filesRead(leaf, known, column, values)
+        val (mean, error) = values.average(read.map(_.cardinality))
+        val statement = if (share == 1) None else advice.advise(leaf, known, column, values, read)
+        ResultRow.row(leaf.name, mean, depth, share, statement, error)
     }
   }
 
-  /** The least and the greatest values of some files: all that is known where no values are kept. */
+  /** The least and the greatest values of some files, for a column without stored values. */
   private def ofBounds(summary: ColumnSummary): Option[LookUps] = {
     val ends =
       for {
@@ -72,7 +78,7 @@ object LayoutFunction extends TableFunction("layout") {
     if (ends.isEmpty) None else Some(LookUps.fromValues(ends))
   }
 
-  /** The files of which something is known that may hold each of some values, by all that is known. */
+  /** For each value the files that may hold it, of those with statistics. */
   private def filesRead(
       leaf: Leaf,
       known: FileSetStatistics,
@@ -88,36 +94,36 @@ object LayoutFunction extends TableFunction("layout") {
   }
 }
 
-/** What an analyzed snapshot keeps of the values of its columns. */
-private final class KeptValues(analyzed: TableContext, snapshot: Snapshot) {
-  private val rows: Map[String, SummaryRow] = analyzed.rowsByKey(snapshot)
+/** The values of columns that an analyzed snapshot stores. */
+private final class KeptValues(context: TableContext, snapshot: Snapshot) {
+  private val rows: Map[String, SummaryRow] = context.rowsByKey(snapshot)
 
-  /** Values to look up, as Catalyst's internal ones; a text that may be the beginning of longer ones is none. */
+  /** Values to look up, as Catalyst's internal ones, without texts that may be the beginning of longer ones. */
   def lookUps(leaf: Leaf): Option[LookUps] = for {
     row <- rows.get(leaf.key)
     entry = snapshot.columns(row.column)
     if TypePromotion.fromEntry(entry, leaf.dataType) == TypePromotion.Full
-    bins <- analyzed.histogram(snapshot.histograms, row, row.column, file = None)
+    bins <- context.histogram(snapshot.histograms, row, row.column, file = None)
     text = ValueText.fromTypes(entry.dataType, leaf.dataType)
-    found <- LookUps.ofRows(bins).collect { edge =>
+    values <- LookUps.ofRows(bins).collect { edge =>
       if (text.isWhole(edge, row)) Some(CatalystValue.catalyst(edge, leaf.dataType))
       else None
     }
-  } yield found
+  } yield values
 }
 
-/** The statement that rewrites a table in the order of a column, as its format has it, where look-ups read half as many files then. */
+/** Advises to rewrite a table in the order of a column, where look-ups would then read half as many files. */
 private final class SortAdvice(
     session: SparkSession,
-    analyzed: TableContext,
+    context: TableContext,
     snapshot: Snapshot,
     statistics: TableStatistics,
     keys: IndexedSeq[FileKey]) {
   import SortAdvice._
 
-  /** The data files in the order of the keys; None where the table does not tell of all of them. */
+  /** The data files in the order of the keys; None where the table does not list all of them. */
   private lazy val live: Option[IndexedSeq[DataFile]] = {
-    val byPath = Indexed.by(analyzed.table.currentFiles)(_.path)
+    val byPath = Indexed.by(context.table.currentFiles)(_.path)
     val files = keys.flatMap(key => byPath.get(key.path))
     if (files.length == keys.length) Some(files) else None
   }
@@ -128,7 +134,7 @@ private final class SortAdvice(
       places <- files.indices.groupBy(files(_).partition).values
     } yield places.toArray
 
-  /** @param read the files that each of the values reads now */
+  /** @param read the files that a look-up of each value reads now */
   def advise(
       leaf: Leaf,
       known: FileSetStatistics,
@@ -138,16 +144,16 @@ private final class SortAdvice(
     text <- statement(leaf)
     if values.average(read.map(_.cardinality))._1 >= WorthSorting // one file is read at the least
     files <- live
-    told = partitions.map(_.filter(column.hasStatistics(_))).filter(_.nonEmpty)
-    if told.exists(_.length > 1)
+    described = partitions.map(_.filter(column.hasStatistics(_))).filter(_.nonEmpty)
+    if described.exists(_.length > 1)
     key = leaf.key -> leaf.dataType
     histogram <- statistics.histograms(snapshot, Seq(key)).get(key)
     sorted = new SortedFiles(
       List(key -> histogram),
       known,
       files,
-      told.size > 1 || told.exists(_.length < files.length))
-    if isWorth(values, read, told, sorted)
+      described.size > 1 || described.exists(_.length < files.length))
+    if isWorth(values, read, described, sorted)
   } yield text
 
   private def isWorth(
@@ -158,32 +164,33 @@ private final class SortAdvice(
     val (several, lone) = partitions.partition(_.length > 1)
     val unchanged = new BitSet
     for (files <- lone) unchanged.set(files.head)
-    var (readsNow, reads) = (0.0, 0.0)
+    var readsNow = 0.0
+    var readsSorted = 0.0
     for ((rows, files) <- values.rows.zip(read)) {
       readsNow += rows.toDouble * files.cardinality
-      reads += rows.toDouble * FileSets.both(files, unchanged).cardinality
+      readsSorted += rows.toDouble * FileSets.both(files, unchanged).cardinality
     }
     val most = readsNow / WorthSorting
-    for (files <- several.iterator.takeWhile(_ => reads <= most)) {
+    for (files <- several if readsSorted <= most) {
       lazy val filesWith = sorted.filesWith(files)
       for (value <- values.values.indices if files.exists(read(value).get(_)))
-        reads += values.rows(value).toDouble * math.max(1, filesWith(values.values(value)))
+        readsSorted += values.rows(value).toDouble * math.max(1, filesWith(values.values(value)))
     }
-    reads <= most
+    readsSorted <= most
   }
 
   private def statement(leaf: Leaf): Option[String] = {
     val isTopLevel = leaf.path.length == 1
-    if (!isTopLevel || TableFormats.isLocation(analyzed.name)) None
-    else FormatDescription.byName(analyzed.table.format).sortStatement.map { statement =>
-      val named = statement.replace("{catalog}", catalogName).replace("{table}", analyzed.name)
+    if (!isTopLevel || TableFormats.isLocation(context.name)) None
+    else FormatDescription.byName(context.table.format).sortStatement.map { statement =>
+      val named = statement.replace("{catalog}", catalogName).replace("{table}", context.name)
       named.replace("{column}", quoted(leaf.path.head))
     }
   }
 
   private def catalogName: String = {
     val catalogs = Catalogs(session)
-    val parts = Try(session.sessionState.sqlParser.parseMultipartIdentifier(analyzed.name)).getOrElse(Nil)
+    val parts = Try(session.sessionState.sqlParser.parseMultipartIdentifier(context.name)).getOrElse(Nil)
     if (parts.length > 2 && catalogs.isRegistered(parts.head)) parts.head
     else catalogs.current.name
   }

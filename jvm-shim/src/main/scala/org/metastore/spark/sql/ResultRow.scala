@@ -23,7 +23,7 @@ import org.metastore.spark.reason.{BinaryText, Indexed}
 import org.metastore.spark.statistics.columns.CatalystValue
 import org.metastore.spark.statistics.objects.SummaryRow
 
-/** Builds rows from what Scala code has at hand: texts, options and numbers. */
+/** Builds rows from Scala's texts, options and numbers. */
 object ResultRow {
   private[sql] val Digits = 38
   private val Most = BigInt(10).pow(Digits) - 1
@@ -31,10 +31,10 @@ object ResultRow {
   /** One row; `None` is null, texts become Spark's. */
   def row(values: Any*): InternalRow = new GenericInternalRow(values.map(internal).toArray[Any])
 
-  /** One row, of fields by name; those that are not there are null. */
+  /** One row of fields by name; missing ones are null. */
   def named(columns: Seq[String], fields: String => Option[Any]): InternalRow = row(columns.map(fields): _*)
 
-  /** A number of any size as DECIMAL(38,0), the largest there is beyond it. */
+  /** A number as DECIMAL(38,0); a larger one becomes the largest of this type. */
   def decimalOf(number: BigInt): Decimal = Decimal(BigDecimal(number.min(Most)), Digits, 0)
 
   /** A map of texts. */
@@ -60,7 +60,7 @@ object ResultRow {
   }
 }
 
-/** Values of columns as text: as `CAST(value AS STRING)` gives it in this session, binary ones as `X'00FF'`. */
+/** Renders values of a column as `CAST(value AS STRING)` does in this session, binary ones as `X'00FF'`. */
 final class ValueText private (written: Option[DataType], shown: DataType) {
   private val zone = Some(SQLConf.get.sessionLocalTimeZone)
   private val ansi = SQLConf.get.ansiEnabled // decides whether small decimals are written with an exponent
@@ -78,7 +78,7 @@ final class ValueText private (written: Option[DataType], shown: DataType) {
   /** An edge of a bin or a quantile: a string that may be the beginning of longer ones ends in an ellipsis. */
   def edge(edge: Any, column: SummaryRow): UTF8String = bound(Some(edge), isWhole(edge, column))
 
-  /** Whether an edge is no beginning of longer strings. */
+  /** Whether an edge is certain not to be the beginning of longer strings. */
   def isWhole(edge: Any, column: SummaryRow): Boolean = edge match {
     case cut: Array[Byte] => !isCut || cut.length < ValueText.CutBytes || (column.loExact && column.hiExact)
     case _ => true
@@ -97,9 +97,10 @@ object ValueText {
 
   /** Renders values that were written under one type for a column that may have another one by now. */
   def fromTypes(written: String, shown: DataType): ValueText = {
-    val known = if (written == shown.simpleString) Some(shown)
-    else Try(CatalystSqlParser.parseDataType(written)).toOption
-    new ValueText(known.map(plain), plain(shown))
+    val writtenType =
+      if (written == shown.simpleString) Some(shown)
+      else Try(CatalystSqlParser.parseDataType(written)).toOption
+    new ValueText(writtenType.map(plain), plain(shown))
   }
 
   /** Bounds of texts are kept by bytes, whatever their length limit or collation. */
@@ -141,13 +142,13 @@ object UserDefinedStatistics {
   private val MaxMemory = Contract.limit("extra_decoded_bytes")
   private val json = new ObjectMapper
 
-  /** The map, as Catalyst's; null where there is none. What is damaged is left out. */
+  /** The map, as Catalyst's; null where there is none. Damaged values are left out. */
   def texts(extra: Map[String, Array[Byte]]): Any = {
-    val found = for {
+    val readable = for {
       (name, bytes) <- extra.toSeq.sortBy(_._1)
       json <- text(bytes)
     } yield name -> json
-    if (found.isEmpty) null else ResultRow.texts(found)
+    if (readable.isEmpty) null else ResultRow.texts(readable)
   }
 
   private def text(bytes: Array[Byte]): Option[String] =
@@ -165,7 +166,7 @@ object UserDefinedStatistics {
     } finally allocator.close()
   }
 
-  /** What Jackson writes as JSON: numbers, truth values, lists and maps as they are, all else as text. */
+  /** A value that Jackson writes as JSON: numbers, truth values, lists and maps as they are, all else as text. */
   private def plain(value: Any): Any = value match {
     case null | _: Number | _: java.lang.Boolean => value
     case map: java.util.Map[_, _] =>

@@ -11,7 +11,7 @@ import org.apache.hadoop.fs.FileSystem
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.{InternalRow, TableIdentifier}
 
-import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.conf.{MetastoreConf, Setting}
 import org.metastore.spark.contract.Contract
 import org.metastore.spark.explain.{ExplainQuery, OperatorEstimate, PruningHistory}
 import org.metastore.spark.reason.{MetastoreException, NearNames, SqlName}
@@ -19,13 +19,13 @@ import org.metastore.spark.tables.{
   FileConstants, FileFacts, FormatReleases, LakeTable, Leaf, SnapshotFacts, TableHandle, TableLookup
 }
 
-/** `metastore.explain(query)`: one row a scan and data file. */
+/** `metastore.explain(query)`: one row for each scan and data file. */
 object ExplainFunction extends TableFunction("explain") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
     ExplainQuery.decisions(session, call.text("query")).map { file =>
       ResultRow.row(
         file.scan,
-        Some(file.table).filter(_.nonEmpty),
+        if (file.table.isEmpty) None else Some(file.table),
         file.path,
         file.kept,
         file.reason,
@@ -39,7 +39,7 @@ object ExplainFunction extends TableFunction("explain") {
     }
 }
 
-/** `metastore.estimates(query)`: one row an operator of the optimized plan. */
+/** `metastore.estimates(query)`: one row for each operator of the optimized plan. */
 object EstimatesFunction extends TableFunction("estimates") {
   private val Run = "analyze"
 
@@ -50,25 +50,25 @@ object EstimatesFunction extends TableFunction("estimates") {
 
   private def answer(session: SparkSession, call: Arguments): () => Seq[InternalRow] = {
     val estimates = OperatorEstimate.fromQuery(session, call.text("query"), call.flag(Run))
-    () =>
-      estimates().map { one =>
-        ResultRow.row(
-          one.operator,
-          one.parent,
-          one.name,
-          one.detail,
-          one.rows.map(ResultRow.decimalOf),
-          ResultRow.decimalOf(one.bytes),
-          one.scan.map(_.rows),
-          one.scan.map(_.source),
-          one.scan.map(_.isExact),
-          one.countedRows,
-          one.qError)
-      }
+    () => estimates().map(row)
   }
+
+  private def row(estimate: OperatorEstimate): InternalRow =
+    ResultRow.row(
+      estimate.operator,
+      estimate.parent,
+      estimate.name,
+      estimate.detail,
+      estimate.rows.map(ResultRow.decimalOf),
+      ResultRow.decimalOf(estimate.bytes),
+      estimate.scan.map(_.rows),
+      estimate.scan.map(_.source),
+      estimate.scan.map(_.isExact),
+      estimate.countedRows,
+      estimate.qError)
 }
 
-/** `metastore.history([table])`: one row a scan of a query that ran. */
+/** `metastore.history([table])`: one row for each scan of a query that ran. */
 object HistoryFunction extends TableFunction("history") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
     PruningHistory.list(session, call.optional("table")).map { scan =>
@@ -83,36 +83,36 @@ object HistoryFunction extends TableFunction("history") {
     }
 }
 
-/** `metastore.settings()`: one row a setting. */
+/** `metastore.settings()`: one row for each setting. */
 object SettingsFunction extends TableFunction("settings") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val conf = MetastoreConf.fromSession(session)
-    val known = MetastoreConf.all.map { setting =>
-      conf.findInvalid(setting) match {
-        case Some(wrong) =>
-          val problem =
-            s"'${wrong.text}' (${wrong.source}) is no value of this setting: the default is in force"
-          ResultRow.row(setting.key, setting.default, "default", setting.default, setting.meaning, problem)
-        case None =>
-          val found = conf.resolve(setting)
-          ResultRow.row(setting.key, found.text, found.source, setting.default, setting.meaning, None)
-      }
-    }
-    val unknown =
+    val names = MetastoreConf.all.map(_.key)
+    val inSession =
       for ((key, text) <- conf.unknownKeys.toSeq.sorted)
-        yield (
-          key,
-          text,
-          "spark",
-          NearNames.phraseSuggestion(key, MetastoreConf.all.map(_.key), "spark.metastore."))
-    val others =
-      for ((name, text, source, hint) <- unknown ++ MetastoreConf.findMisspelt(sys.env))
-        yield ResultRow.row(name, text, source, None, None, s"there is no such setting.$hint")
-    known ++ others
+        yield unknownRow(key, text, "spark", NearNames.phraseSuggestion(key, names, "spark.metastore."))
+    val inEnvironment =
+      for ((name, text, source, hint) <- MetastoreConf.findMisspelt(sys.env))
+        yield unknownRow(name, text, source, hint)
+    MetastoreConf.all.map(row(conf, _)) ++ inSession ++ inEnvironment
   }
+
+  private def row(conf: MetastoreConf, setting: Setting[_]): InternalRow =
+    conf.findInvalid(setting) match {
+      case Some(wrong) =>
+        val problem =
+          s"'${wrong.text}' (${wrong.source}) is no value of this setting: the default is in force"
+        ResultRow.row(setting.key, setting.default, "default", setting.default, setting.meaning, problem)
+      case None =>
+        val value = conf.resolve(setting)
+        ResultRow.row(setting.key, value.text, value.source, setting.default, setting.meaning, None)
+    }
+
+  private def unknownRow(name: String, text: String, source: String, hint: String): InternalRow =
+    ResultRow.row(name, text, source, None, None, s"there is no such setting.$hint")
 }
 
-/** `metastore.help()`: one row a table function. */
+/** `metastore.help()`: one row for each table function. */
 final class HelpFunction(functions: => Seq[TableFunction]) extends TableFunction("help") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
     functions.map { function =>
@@ -129,7 +129,7 @@ final class HelpFunction(functions: => Seq[TableFunction]) extends TableFunction
     }
 }
 
-/** `metastore.version()`: one row. */
+/** `metastore.version()`: one row with the versions of the shim, Spark, Scala and the format. */
 object VersionFunction extends TableFunction("version") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val jar = Option(getClass.getProtectionDomain.getCodeSource).map(_.getLocation.getPath)
@@ -151,7 +151,7 @@ object VersionFunction extends TableFunction("version") {
   }
 }
 
-/** `metastore_formats()`: one row a table format whose jar the session has. `metastore doctor` asks it. */
+/** `metastore_formats()`: one row for each table format whose jar the session has, for `metastore doctor`. */
 object FormatsFunction extends TableFunction("formats") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
     FormatReleases.all(session.sharedState.jarClassLoader).map { release =>
@@ -166,46 +166,53 @@ object FormatsFunction extends TableFunction("formats") {
 }
 
 /**
- * `metastore_facts(table [, files])`: what ANALYZE has to know of a table as its name stands for it, where only the JVM reads
- * that from its metadata. Python asks it through SQL. The first row has `facts`, JSON; each other row is one data file.
+ * `metastore_facts(table [, files])`: the metadata of a table that ANALYZE needs and only the JVM can read. Python reads it through
+ * SQL. The first row has `facts`, JSON; each other row is one data file.
  */
 object FactsFunction extends TableFunction("facts") {
   private val mapper = new ObjectMapper
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val name = call.text("table")
-    val isListed = !call.optional("files").contains("false")
-    val found = if (isListed) TableLookup.findAnew(session, name) else TableLookup.find(session, name)
-    found.table match {
-      case _ if !isListed => Seq(facts(identity(found)))
-      case table =>
-        table.refusal.foreach { why =>
-          def owner = SqlName.everyPart(session.sessionState.sqlParser.parseMultipartIdentifier(name).init)
-          throw MetastoreException.unsupportedTable(
-            name,
-            why.reason,
-            if (why.isSelected) s" The table is $owner." else "")
-        }
-        val (listing, leaves) = (table.facts, table.leaves(None))
-        val partitioning = table.partitionColumns.flatMap(column => leaves.find(_.path == Seq(column)))
-        val properties =
-          table.properties ++ found.sessionTable.fold(Map.empty[String, String])(ownProperties(session, _))
-        facts(identity(found) ++ described(
-          session,
-          table,
-          leaves,
-          listing) + ("properties" -> properties.asJava)) +: listing.files.map(
-          row(_, partitioning))
+    if (call.optional("files").contains("false"))
+      Seq(factsRow(identity(TableLookup.find(session, name))))
+    else {
+      val handle = TableLookup.findAnew(session, name)
+      requireSupported(session, name, handle.table)
+      allFacts(session, handle)
     }
   }
 
-  /** Properties of ours that the session's catalog has of a table: not every format keeps what TBLPROPERTIES says. */
-  private def ownProperties(session: SparkSession, table: TableIdentifier): Map[String, String] =
-    Try(session.sessionState.catalog.getTableMetadata(table).properties).getOrElse(Map.empty[String, String])
-      .filter { case (name, _) => name.toLowerCase(Locale.ROOT).startsWith("metastore.") }
+  private def requireSupported(session: SparkSession, name: String, table: LakeTable): Unit =
+    for (why <- table.refusal) {
+      def owner = SqlName.everyPart(session.sessionState.sqlParser.parseMultipartIdentifier(name).init)
+      val hint = if (why.isSelected) s" The table is $owner." else ""
+      throw MetastoreException.unsupportedTable(name, why.reason, hint)
+    }
 
-  private def facts(found: Map[String, Any]): InternalRow =
-    ResultRow.row(mapper.writeValueAsString(found.asJava) +: schema.fields.toSeq.tail.map(_ => None): _*)
+  private def allFacts(session: SparkSession, handle: TableHandle): Seq[InternalRow] = {
+    val table = handle.table
+    val listing = table.facts
+    val leaves = table.leaves(None)
+    val partitioning = table.partitionColumns.flatMap(column => leaves.find(_.path == Seq(column)))
+    val ofCatalog = handle.sessionTable.fold(Map.empty[String, String])(ownProperties(session, _))
+    val properties = table.properties ++ ofCatalog
+    val facts =
+      identity(handle) ++ describe(session, table, leaves, listing) + ("properties" -> properties.asJava)
+    factsRow(facts) +: listing.files.map(row(_, partitioning))
+  }
+
+  /** Properties of ours that the session's catalog has of a table: not every format keeps what TBLPROPERTIES says. */
+  private def ownProperties(session: SparkSession, table: TableIdentifier): Map[String, String] = {
+    val catalog = session.sessionState.catalog
+    val properties = Try(catalog.getTableMetadata(table).properties).getOrElse(Map.empty[String, String])
+    properties.filter { case (name, _) => name.toLowerCase(Locale.ROOT).startsWith("metastore.") }
+  }
+
+  private def factsRow(facts: Map[String, Any]): InternalRow = {
+    val others = Seq.fill(schema.length - 1)(None)
+    ResultRow.row(mapper.writeValueAsString(facts.asJava) +: others: _*)
+  }
 
   private def row(file: FileFacts, partitioning: Seq[Leaf]): InternalRow = {
     val live = file.live
@@ -228,14 +235,14 @@ object FactsFunction extends TableFunction("facts") {
       file.hasEqualityDeletes)
   }
 
-  private def identity(found: TableHandle): Map[String, Any] = Map(
-    "format" -> found.table.format,
-    "name" -> found.name.orNull,
-    "uuid" -> found.table.uuid,
-    "location" -> found.table.qualifiedLocation,
-    "name_mapping" -> found.table.nameMapping.orNull)
+  private def identity(handle: TableHandle): Map[String, Any] = Map(
+    "format" -> handle.table.format,
+    "name" -> handle.name.orNull,
+    "uuid" -> handle.table.uuid,
+    "location" -> handle.table.qualifiedLocation,
+    "name_mapping" -> handle.table.nameMapping.orNull)
 
-  private def described(
+  private def describe(
       session: SparkSession,
       table: LakeTable,
       columns: Seq[Leaf],

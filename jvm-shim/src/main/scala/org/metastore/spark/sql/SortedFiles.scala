@@ -7,10 +7,10 @@ import org.metastore.spark.statistics.values.{ColumnHistogram, SortedColumn, Sor
 import org.metastore.spark.tables.DataFile
 
 /**
- * What would be known of the data files of a partition if its rows were sorted into as many files of equally many rows.
+ * The statistics of the data files of a partition if its rows were sorted into as many files of equally many rows.
  *
- * @param columns       what the rows are sorted by, each with how all rows of the table are spread over its values
- * @param known         what is known of the files as they are
+ * @param columns       the columns that the rows are sorted by, each with its histogram
+ * @param known         the statistics of the files as they are
  * @param isPartitioned whether partitions are not the whole table
  */
 private[sql] final class SortedFiles(
@@ -19,16 +19,18 @@ private[sql] final class SortedFiles(
     live: IndexedSeq[DataFile],
     isPartitioned: Boolean) {
 
-  /** Of each file a run of its rows by the first column, and within it of others. */
+  /** For each file the run of its rows by the first column, and within it by the others. */
   def runs(files: Array[Int]): Seq[List[SortedRun]] = {
-    val (sorted, rows) = (sort(files), liveRows(files))
+    val sorted = sort(files)
+    val rows = liveRows(files)
     def at(file: Int): Long = (BigInt(rows) * file / files.length).toLong
     files.indices.map(file => runsOf(sorted, at(file), at(file + 1), rows))
   }
 
-  /** How many files would have a value of the first column between their bounds. */
+  /** Counts the files that would have a value of the first column between their bounds. */
   def filesWith(files: Array[Int]): Any => Int = {
-    val (sorted, rows) = (sort(files).head, liveRows(files))
+    val sorted = sort(files).head
+    val rows = liveRows(files)
     value => sorted.filesWith(value, files.length, rows)
   }
 
@@ -40,9 +42,11 @@ private[sql] final class SortedFiles(
     sorted match {
       case first :: others =>
         val run = first.run(from, until, rows)
-        run :: run.inside.fold(List.empty[SortedRun]) { case (begin, end, of) =>
-          runsOf(others, begin, end, of)
+        val inside = run.inside match {
+          case Some((begin, end, of)) => runsOf(others, begin, end, of)
+          case None => Nil
         }
+        run :: inside
       case Nil => Nil
     }
 

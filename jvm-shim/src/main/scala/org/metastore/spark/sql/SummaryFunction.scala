@@ -9,65 +9,72 @@ import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow, ValueCount}
 import org.metastore.spark.statistics.values.{Histogram, Sparkline}
 import org.metastore.spark.tables.Leaf
 
-/** `metastore.summary(table [, file] [, at])`: one row a column, of the table or of one of its data files. */
+/** `metastore.summary(table [, file] [, at])`: one row for each column, of the table or of one of its data files. */
 object SummaryFunction extends StatisticsFunction("summary") {
 
-  /** The rows of all columns; a view may ask for those of one. */
+  /** The rows of all columns; of one for a view that names it. */
   override def rowsWithStatistics(
       session: SparkSession,
       call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = {
-    val analyzed = TableContext.open(session, call.text("table"))
-    val asked = analyzed.requestedSnapshot(call.value("at"))
-    val snapshot = analyzed.snapshotWithColumns(asked)
-    val all = analyzed.described(asked, snapshot)
-    val leaves = analyzed.leavesOf(session, call, all)
+    val context = TableContext.open(session, call.text("table"))
+    val requested = context.requestedSnapshot(call.value("at"))
+    val snapshot = context.snapshotWithColumns(requested)
+    val all = context.described(requested, snapshot)
+    val leaves = context.leavesOf(session, call, all)
     call.optional("file") match {
-      case None => ofTable(analyzed, snapshot, leaves, asked)
-      case Some(path) => ofFile(analyzed, snapshot, leaves, path, asked)
+      case None => ofTable(context, snapshot, leaves, requested)
+      case Some(path) => ofFile(context, snapshot, leaves, path, requested)
     }
   }
 
   private def ofTable(
-      analyzed: TableContext,
+      context: TableContext,
       snapshot: Snapshot,
       leaves: Seq[Leaf],
-      asked: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
-    val byKey = analyzed.rowsByKey(snapshot)
+      requested: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
+    val rows = context.rowsByKey(snapshot)
     val columns = Indexed.by(snapshot.columns)(_.key)
-    val tops =
-      for {
-        lists <- snapshot.frequencies.take(1)
-        (column, top) <- analyzed.store.mostFrequent(lists.ref, None)
-      } yield snapshot.columns(column).key -> top
-    val topByKey = tops.toMap
-    val (left, total) = filesLeft(analyzed, snapshot, asked)
+    val tops = mostFrequent(context, snapshot)
+    val (remaining, total) = filesRemaining(context, snapshot, requested)
     val scope = Scope(
       snapshot.physicalRows,
       snapshot.rows,
-      snapshot.exact && analyzed.isRequested(snapshot, asked),
+      snapshot.exact && context.isRequested(snapshot, requested),
       snapshot.filesTotal,
-      left,
+      remaining,
       total,
-      origin(analyzed, snapshot, asked))
+      origin(context, snapshot, requested))
     leaves.map { leaf =>
-      val row = byKey.get(leaf.key).map(withRanks(analyzed, snapshot, _))
+      val row = rows.get(leaf.key).map(withRanks(context, snapshot, _))
       val written = columns.get(leaf.key).fold("")(_.dataType)
-      answer(leaf, row.getOrElse(SummaryRow.Unknown), written, scope, topByKey.get(leaf.key)) -> row
+      answer(leaf, row, written, scope, tops.get(leaf.key))
     }
   }
 
-  /** How many data files of an analyzed snapshot the one asked for still has, and how many that has. */
-  private def filesLeft(analyzed: TableContext, snapshot: Snapshot, asked: Option[String]): (Long, Long) =
-    if (analyzed.isRequested(snapshot, asked)) (snapshot.filesTotal, snapshot.filesTotal)
+  /** The most frequent value of each column of a table, by the column's key. */
+  private def mostFrequent(context: TableContext, snapshot: Snapshot): Map[String, ValueCount] = {
+    val tops = for {
+      lists <- snapshot.frequencies.take(1)
+      (column, top) <- context.store.mostFrequent(lists.ref, None)
+    } yield snapshot.columns(column).key -> top
+    tops.toMap
+  }
+
+  /** The number of data files of an analyzed snapshot that the requested one still has, and the number of its files. */
+  private def filesRemaining(
+      context: TableContext,
+      snapshot: Snapshot,
+      requested: Option[String]): (Long, Long) =
+    if (context.isRequested(snapshot, requested)) (snapshot.filesTotal, snapshot.filesTotal)
     else {
-      val files = asked.toSeq.flatMap(analyzed.table.dataFiles)
+      val files = requested.toSeq.flatMap(context.table.dataFiles)
       val live = Indexed.set(files)(_.key)
-      (analyzed.store.tableFiles(snapshot).count(file => live(file.key)).toLong, live.size.toLong)
+      (context.store.tableFiles(snapshot).count(file => live(file.key)).toLong, live.size.toLong)
     }
 
-  /** A column's row with the exact quartiles, where it has ranks: `quantiles` has them from there. */
-  private def withRanks(analyzed: TableContext, snapshot: Snapshot, row: SummaryRow): SummaryRow =
-    analyzed.store.quantiles(snapshot.ranks, row.column, Quartiles.map(_ / 100.0)) match {
+  /** The row with exact quartiles where the column has ranks, as `quantiles` shows them. */
+  private def withRanks(context: TableContext, snapshot: Snapshot, row: SummaryRow): SummaryRow =
+    context.store.quantiles(snapshot.ranks, row.column, Quartiles.map(_ / 100.0)) match {
       case Some(exact) if row.percentiles.nonEmpty =>
         var percentiles = row.percentiles
         for ((place, Some(value)) <- Quartiles.zip(exact)) percentiles = percentiles.updated(place, value)
@@ -78,55 +85,65 @@ object SummaryFunction extends StatisticsFunction("summary") {
   private val Quartiles = Seq(25, 50, 75)
 
   private def ofFile(
-      analyzed: TableContext,
+      context: TableContext,
       snapshot: Snapshot,
       leaves: Seq[Leaf],
       path: String,
-      asked: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
-    val files = new FileLevel(analyzed, snapshot)
+      requested: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
+    val files = new FileLevel(context, snapshot)
     val file = files.find(path)
     val known = Indexed.by(files.columns(Seq(file), leaves.map(_.key)))(_.column.key)
-    if (known.isEmpty) throw analyzed.noStatistics(s" of the data file $path")
+    if (known.isEmpty) throw context.noStatistics(s" of the data file $path")
     lazy val histograms = files.histograms(file)
     def withPercentiles(row: SummaryRow, key: String): SummaryRow = {
-      val bins = if (row.percentiles.isEmpty) histograms.get(key) else None
-      bins.flatMap(Histogram.fromRow(_, row)).fold(row)(known => row.withPercentiles(known.percentiles))
+      val stored = if (row.percentiles.isEmpty) histograms.get(key) else None
+      val bins = stored.flatMap(Histogram.fromRow(_, row))
+      bins.fold(row)(known => row.withPercentiles(known.percentiles))
     }
     val tops = files.mostFrequent(file)
-    val isWhole = file.deletes.isEmpty && analyzed.isRequested(snapshot, asked)
+    val isWhole = file.deletes.isEmpty && context.isRequested(snapshot, requested)
     val scope = Scope(
       file.rows,
       file.liveRows,
       isWhole,
       files = 1,
-      filesLeft = 1,
+      filesRemaining = 1,
       filesTotal = 1,
-      origin(analyzed, snapshot, asked))
+      origin(context, snapshot, requested))
     leaves.map { leaf =>
-      val row = known.get(leaf.key).map(column => withPercentiles(column.row, leaf.key))
-      val written = known.get(leaf.key).fold("")(_.column.dataType)
-      answer(leaf, row.getOrElse(SummaryRow.Unknown), written, scope, tops.get(leaf.key)) -> row
+      val column = known.get(leaf.key)
+      val row = column.map(summary => withPercentiles(summary.row, leaf.key))
+      val written = column.fold("")(_.column.dataType)
+      answer(leaf, row, written, scope, tops.get(leaf.key))
     }
   }
 
-  private def origin(analyzed: TableContext, snapshot: Snapshot, asked: Option[String]): Seq[Any] =
+  private def origin(context: TableContext, snapshot: Snapshot, requested: Option[String]): Seq[Any] =
     Seq(
       snapshot.id,
-      analyzed.isCurrent(snapshot) && analyzed.isRequested(snapshot, asked),
+      context.isCurrent(snapshot) && context.isRequested(snapshot, requested),
       ValueText.timestamp(snapshot.analyzedAt))
 
-  /** What the rows of a summary share. */
+  /** The values that all rows of a summary share. */
   private final case class Scope(
       rows: Option[Long],
       live: Option[Long],
       exact: Boolean,
       files: Long,
-      filesLeft: Long,
+      filesRemaining: Long,
       filesTotal: Long,
       origin: Seq[Any])
 
-  /** Counts are those of live rows or NULL; bounds and all that tells of a distribution describe physical rows. */
   private def answer(
+      leaf: Leaf,
+      row: Option[SummaryRow],
+      written: String,
+      scope: Scope,
+      top: Option[ValueCount]): (InternalRow, Option[SummaryRow]) =
+    (toRow(leaf, row.getOrElse(SummaryRow.Unknown), written, scope, top), row)
+
+  /** Counts are those of live rows or NULL; bounds and distributions describe physical rows. */
+  private def toRow(
       leaf: Leaf,
       known: SummaryRow,
       written: String,
@@ -136,28 +153,24 @@ object SummaryFunction extends StatisticsFunction("summary") {
     val percentiles = known.percentiles
     def percentile(p: Int) =
       if (percentiles.isDefinedAt(p)) text.edge(percentiles(p), known) else null
-    // Nothing where a value that its list leaves out may be more frequent.
+    // A value that the list leaves out may be as frequent as the floor.
     val floor = known.get[Long]("frequencies_floor").getOrElse(0L)
     val sureTop = top.filter(_.frequency >= floor)
     // All rows, not those of some of the files.
     val described = if (known.rows == scope.rows) known.rows else None
     def live(part: Option[Long]): Option[Long] =
       for {
-        p <- part
+        number <- part
         all <- described
-        found <- LiveShare.count(p, all, scope.live)
-      } yield found
+        count <- LiveShare.count(number, all, scope.live)
+      } yield count
     val nulls = live(known.nulls)
-    val nullShare = for {
-      n <- nulls
-      rows <- scope.live
-      if rows > 0
-    } yield n * 100.0 / rows
+    val nullShare = for (count <- nulls; rows <- scope.live if rows > 0) yield count * 100.0 / rows
     val mostDistinct = scope.live.fold(Long.MaxValue)(_ - nulls.getOrElse(0L))
     val distinct = known.distinct.map(math.min(_, mostDistinct))
     val describesLive = described.isDefined && scope.live == described
     val distinctError = if (describesLive) known.get[Double]("distinct_error") else None
-    val files = LiveShare.count(known.files.toLong, scope.files, Some(scope.filesLeft))
+    val files = LiveShare.count(known.files.toLong, scope.files, Some(scope.filesRemaining))
     val hasExactBounds = (known.lo.isEmpty || known.loExact) && (known.hi.isEmpty || known.hiExact)
     val isExact = scope.exact && files.contains(scope.filesTotal) &&
       (known.files == 0 || (known.nulls.isDefined && hasExactBounds))
@@ -192,7 +205,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
     ResultRow.row(cells ++ scope.origin ++ lastCells: _*)
   }
 
-  /** Of a sample: of fewer than two values there is none. */
+  /** The standard deviation of a sample; none of fewer than two values. */
   private def deviation(row: SummaryRow): Option[Double] = for {
     m2 <- row.get[Double]("m2")
     numbers <- row.numbers
@@ -204,7 +217,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
   private def finiteMean(row: SummaryRow): Option[Double] =
     row.get[Double]("mean").filter(mean => row.infinities.isDefined || !(mean.isNaN || mean.isInfinite))
 
-  /** How many values are infinite; `None` where that is not known. */
+  /** The number of infinite values; `None` where it is unknown. */
   private def infinities(leaf: Leaf, row: SummaryRow): Option[Long] = leaf.dataType match {
     case FloatType | DoubleType if row.numbers.contains(0L) && row.nans.isDefined => Some(0)
     case FloatType | DoubleType => countInfinities(row)
@@ -215,14 +228,16 @@ object SummaryFunction extends StatisticsFunction("summary") {
     for ((below, above) <- row.infinities) yield below + above
 }
 
-/** Statistics describe all rows and files of a moment; of those that are left later, counts are known only here and there. */
+/** Counts among the rows or files that are left of those that statistics describe, where they are known. */
 object LiveShare {
 
   /**
-   * How many of `part` of `whole` things are among the `live` ones of them; `None` where that cannot be told.
+   * The number of live things among `part` of `whole` things; `None` where it is unknown.
    *
    * @param live how many of the whole are left; `None` where not known
    */
-  def count(part: Long, whole: Long, live: Option[Long]): Option[Long] =
-    live.filter(left => left == whole || part == 0 || part == whole || left == 0).map(math.min(part, _))
+  def count(part: Long, whole: Long, live: Option[Long]): Option[Long] = {
+    val isAllOrNothing = part == 0 || part == whole
+    live.filter(left => isAllOrNothing || left == whole || left == 0).map(math.min(part, _))
+  }
 }

@@ -27,19 +27,19 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     for (manifest <- store.manifest() if manifest.table.uuid == table.uuid)
       yield manifest.under(table.nameMapping)
 
-  /** The snapshot asked for; without `at`, the one that the name points to. `None`: the table was never written. */
+  /** The requested snapshot; without `at`, the one that the name points to. `None`: the table was never written. */
   def requestedSnapshot(at: Option[Literal]): Option[String] = at match {
     case None => table.current
     case Some(literal) => Some(snapshotOf(literal).getOrElse(throw unknownSnapshot(literal.toString)))
   }
 
   /**
-   * The analyzed snapshot that answers for the snapshot asked for: itself, else its nearest ancestor. Of ancestors that have
-   * expired only the manifest knows: the newest of them is taken.
+   * The analyzed snapshot that answers for the requested one: itself, else its nearest ancestor. Expired ancestors stand in the
+   * manifest alone: the newest of them is taken.
    */
-  def answeringSnapshot(asked: Option[String], holds: Snapshot => Boolean): Option[Snapshot] = {
-    val usable = snapshots.filter(holds)
-    asked match {
+  def answeringSnapshot(requested: Option[String], isUsable: Snapshot => Boolean): Option[Snapshot] = {
+    val usable = snapshots.filter(isUsable)
+    requested match {
       case None => usable.find(_.id == TableContext.NeverWritten)
       case Some(id) => nearestAncestor(id, usable)
     }
@@ -50,13 +50,13 @@ final class TableContext private (val name: String, val table: LakeTable, val st
 
   private def nearestAncestor(id: String, usable: Seq[Snapshot]): Option[Snapshot] = {
     val byId = Indexed.by(usable)(_.id)
-    val ancestor = table.lineage(id).find(byId.contains)
-    if (ancestor.isDefined) ancestor.map(byId)
+    val analyzed = Indexed.first(table.lineage(id).flatMap(byId.get(_)))
+    if (analyzed.isDefined) analyzed
     else if (!table.hasExpiredAncestors(id)) None
     else usable.reverseIterator.find(snapshot => table.hasExpired(snapshot.id))
   }
 
-  /** That statistics are missing, and the statement that makes them. */
+  /** The error that statistics are missing, with the statement that computes them. */
   def noStatistics(detail: String = "", columns: String = ""): MetastoreException = {
     val isOurs = name.contains('/') || MetastoreConf().analyzeFormats(table.format)
     val setting = MetastoreConf.AnalyzeFormats.key
@@ -72,22 +72,23 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   }
 
   /** As `answeringSnapshot`, raising METASTORE_NO_STATISTICS. */
-  def snapshotWithColumns(asked: Option[String]): Snapshot =
-    answeringSnapshot(asked, TableContext.hasColumns).getOrElse(throw missing(asked))
+  def snapshotWithColumns(requested: Option[String]): Snapshot =
+    answeringSnapshot(requested, TableContext.hasColumns).getOrElse(throw missing(requested))
 
-  /** ANALYZE reaches the snapshot alone that the name points to: of another one those are named that were analyzed. */
-  private def missing(asked: Option[String]): MetastoreException = {
-    val detail = " of columns for this snapshot or one that it was made from"
+  // ANALYZE reaches the snapshot alone that the name points to: for another one the error names snapshots that were analyzed.
+  private def missing(requested: Option[String]): MetastoreException = {
     val usable = for (snapshot <- snapshots if TableContext.hasColumns(snapshot)) yield snapshot.id
-    if (asked != table.current && usable.nonEmpty) {
-      val named = asked.fold(detail)(id => detail.replace("this snapshot", s"snapshot $id"))
-      MetastoreException.snapshotNotAnalyzed(name, named, nearest(asked, usable).take(TableContext.Near))
-    } else noStatistics(if (snapshots.nonEmpty) detail else "")
+    def detail(subject: String) = s" of columns for $subject or one that it was made from"
+    if (requested != table.current && usable.nonEmpty) {
+      val subject = requested.fold("this snapshot")(id => s"snapshot $id")
+      val near = nearest(requested, usable).take(TableContext.Near)
+      MetastoreException.snapshotNotAnalyzed(name, detail(subject), near)
+    } else noStatistics(if (snapshots.nonEmpty) detail("this snapshot") else "")
   }
 
-  /** Analyzed snapshots, the nearest first of those that were made from the one asked for, else the newest first. */
-  private def nearest(asked: Option[String], analyzed: Seq[String]): Seq[String] = {
-    val (since, from) = table.current.iterator.flatMap(table.lineage).span(id => !asked.contains(id))
+  /** Analyzed snapshots, the nearest first of those that were made from the requested one, else the newest first. */
+  private def nearest(requested: Option[String], analyzed: Seq[String]): Seq[String] = {
+    val (since, from) = table.current.iterator.flatMap(table.lineage).span(id => !requested.contains(id))
     val later = since.filter(analyzed.toSet).toList.reverse
     if (later.nonEmpty && from.hasNext) later else analyzed.reverse
   }
@@ -95,11 +96,11 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   /** Whether an analyzed snapshot is the one that the name now points to. */
   def isCurrent(snapshot: Snapshot): Boolean = isRequested(snapshot, table.current)
 
-  /** Whether an analyzed snapshot is the very one that was asked for, not an ancestor. */
-  def isRequested(snapshot: Snapshot, asked: Option[String]): Boolean =
-    snapshot.id == asked.getOrElse(TableContext.NeverWritten)
+  /** Whether an analyzed snapshot is the requested one itself, not an ancestor. */
+  def isRequested(snapshot: Snapshot, requested: Option[String]): Boolean =
+    snapshot.id == requested.getOrElse(TableContext.NeverWritten)
 
-  /** The live data files of the table as the name stands for it: of newer ones than were analyzed nothing is known. */
+  /** The live data files of the table as the name stands for it; files that are newer than the snapshot have no statistics. */
   def liveFiles(snapshot: Snapshot): Seq[LiveFile] =
     if (isCurrent(snapshot))
       store.tableFiles(snapshot).map(file => LiveFile(file.path, file.key, file.deletes.isEmpty))
@@ -107,7 +108,7 @@ final class TableContext private (val name: String, val table: LakeTable, val st
       table.currentFiles.map(file => LiveFile(file.path, file.key, file.deletedRows.contains(0L)))
 
   /**
-   * The statistics as the planner asks them.
+   * The statistics as the planner reads them.
    *
    * @throws java.io.IOException they cannot be read, or not in time
    */
@@ -117,7 +118,7 @@ final class TableContext private (val name: String, val table: LakeTable, val st
       case Left(why) => throw new IOException(why.sentence)
     }
 
-  /** The histogram of a column of the table, or of one of its data files, that an object holds. */
+  /** The histogram of a column of the table, or of one of its data files, that an object stores. */
   def histogram(
       holder: Option[ObjectRef],
       row: SummaryRow,
@@ -129,29 +130,28 @@ final class TableContext private (val name: String, val table: LakeTable, val st
       bins <- Histogram.fromRow(stored, row)
     } yield bins
 
-  /** The rows of a snapshot's columns that files tell of, by the columns' keys. */
+  /** The summary rows of a snapshot's columns that some file has statistics of, by the columns' keys. */
   def rowsByKey(snapshot: Snapshot): Map[String, SummaryRow] = {
-    val known = store.tableSummary(snapshot).filter(_.files > 0)
-    Indexed.by(known)(row => snapshot.columns(row.column).key)
+    val rows = store.tableSummary(snapshot).filter(_.files > 0)
+    Indexed.by(rows)(row => snapshot.columns(row.column).key)
   }
 
-  /** The leaves of a snapshot's schema, and the expressions over them that an analyzed one tells of. */
-  def described(asked: Option[String], snapshot: Snapshot): IndexedSeq[Leaf] = {
+  /** The leaves of the requested snapshot's schema, and the expressions that an analyzed one has statistics of. */
+  def described(requested: Option[String], snapshot: Snapshot): IndexedSeq[Leaf] = {
     val expressions =
       for (column <- snapshot.columns if column.isExpression)
         yield Leaf(column.key, column.path, DataType.fromDDL(column.dataType))
-    table.leaves(asked) ++ expressions
+    table.leaves(requested) ++ expressions
   }
 
   /** The leaf that a user calls `column`, names compared as the session compares them. */
   def leaf(session: SparkSession, column: String, among: Seq[Leaf]): Leaf = {
     val same = session.sessionState.conf.resolver
     val parts = Try(session.sessionState.sqlParser.parseMultipartIdentifier(column)).getOrElse(Seq(column))
-    val below = among.filter(leaf => leaf.path.take(parts.length).corresponds(parts)(same))
-    val sameName =
-      below.filter(_.path.length == parts.length) ++ among.filter(leaf => same(leaf.name, column))
-    if (sameName.isEmpty) throw noLeaf(column, among, below)
-    sameName.head
+    val below = among.filter(_.path.take(parts.length).corresponds(parts)(same))
+    val byPath = below.find(_.path.length == parts.length)
+    val leaf = byPath.orElse(among.find(leaf => same(leaf.name, column)))
+    leaf.getOrElse(throw noLeaf(column, among, below))
   }
 
   /** The leaf that a call names as its `column`, else all of them. */
@@ -173,9 +173,9 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     else MetastoreException.invalidArgument(
       "at",
       s"$name has no snapshot $text",
-      analyzed + (if (table.namesSnapshots) TableContext.SnapshotForms else ""))
+      listAnalyzed + (if (table.namesSnapshots) TableContext.SnapshotForms else ""))
 
-  private def analyzed: String = {
+  private def listAnalyzed: String = {
     val (shown, earlier) = snapshots.map(_.id).reverse.splitAt(TableContext.Shown)
     val more = if (earlier.isEmpty) "" else s" and ${earlier.length} more"
     if (shown.isEmpty) "" else s" Analyzed: ${shown.mkString(", ")}$more."
@@ -202,7 +202,7 @@ final case class LiveFile(path: String, key: FileKey, isWhole: Boolean)
 
 object TableContext {
 
-  /** What stands for the snapshot of a table that was never written. */
+  /** The id in place of a snapshot of a table that was never written. */
   val NeverWritten = "none"
 
   private val SnapshotForms =
@@ -230,75 +230,80 @@ object TableContext {
       session.sessionState.newHadoopConf())
 }
 
-/** One column in one data file, by the deepest of the blocks that know it. */
+/** One column of one data file, by the deepest of the blocks that have it. */
 final case class FileColumnSummary(file: TableFileRow, column: ColumnEntry, row: SummaryRow)
 
 /** The file level of the statistics, restricted to the live files of one analyzed snapshot. */
-final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
+final class FileLevel(context: TableContext, snapshot: Snapshot) {
 
-  val files: IndexedSeq[TableFileRow] = analyzed.store.tableFiles(snapshot)
+  val files: IndexedSeq[TableFileRow] = context.store.tableFiles(snapshot)
 
-  /** The live data file of a path, or of its last part where that is one file's alone. */
+  /** The live data file of a path, or of its last part where one file alone has it. */
   def find(path: String): TableFileRow = {
-    val same = files.filter(_.path == path)
-    val candidates = if (same.nonEmpty) same.take(1) else files.filter(_.path.endsWith(s"/$path"))
-    if (candidates.length != 1) throw MetastoreException.invalidArgument(
-      "file",
-      s"$path is no data file of snapshot ${snapshot.id} of ${analyzed.name}")
-    candidates.head
+    val byPath = files.find(_.path == path)
+    byPath.getOrElse {
+      files.filter(_.path.endsWith(s"/$path")) match {
+        case Seq(only) => only
+        case _ => throw MetastoreException.invalidArgument(
+            "file",
+            s"$path is no data file of snapshot ${snapshot.id} of ${context.name}")
+      }
+    }
   }
 
-  /** What is known of some columns in some of the files, ordered by file, then as the keys are. */
-  def columns(of: Seq[TableFileRow], keys: Seq[String]): Seq[FileColumnSummary] = {
-    val byKey = Indexed.by(of)(_.key)
+  /** The summaries of some columns in some of the files, ordered by file, then as the keys are. */
+  def columns(rows: Seq[TableFileRow], keys: Seq[String]): Seq[FileColumnSummary] = {
+    val byKey = Indexed.by(rows)(_.key)
     val position = Indexed.places(keys)
-    val known = inBlocks(of) { (block, listed) =>
+    val known = inBlocks(rows) { (block, listed) =>
       val byOrdinal = Indexed.by(listed)(_.file)
       val columns = ordinals(block, position.keySet)
       if (listed.isEmpty || columns.isEmpty) Nil
-      else analyzed.store.summary(block, Some(columns), Some(byOrdinal.keySet)).map { row =>
+      else context.store.summary(block, Some(columns), Some(byOrdinal.keySet)).map { row =>
         val file = byKey(byOrdinal(row.file.get).key)
         FileColumnSummary(file, block.columns(row.column), row)
       }
     }
     // Later blocks know more: the last row of a column stays.
-    val deepest = Indexed.by(known)(one => (one.file.path, one.column.key))
-    val order = Indexed.places(of.map(_.path))
-    deepest.values.toSeq.sortBy(one => (order(one.file.path), position(one.column.key)))
+    val deepest = Indexed.by(known)(summary => (summary.file.path, summary.column.key))
+    val order = Indexed.places(rows.map(_.path))
+    deepest.values.toSeq.sortBy(summary => (order(summary.file.path), position(summary.column.key)))
   }
 
   /** The most frequent value of each column of a data file, by the column's key. */
-  def mostFrequent(of: TableFileRow): Map[String, ValueCount] =
-    ofDetails(of, _.frequencies)(detail => analyzed.store.mostFrequent(detail.ref, Some(detail.file)))
+  def mostFrequent(file: TableFileRow): Map[String, ValueCount] =
+    ofDetails(file, _.frequencies)(detail => context.store.mostFrequent(detail.ref, Some(detail.file)))
 
   /** The histogram of each column of a data file, by the column's key. */
-  def histograms(of: TableFileRow): Map[String, HistogramRow] =
-    ofDetails(of, _.histograms)(detail => analyzed.store.histograms(detail.ref, detail.file))
+  def histograms(file: TableFileRow): Map[String, HistogramRow] =
+    ofDetails(file, _.histograms)(detail => context.store.histograms(detail.ref, detail.file))
 
-  /** What detail objects tell of the columns of a data file. */
+  /** Reads a kind of details of the columns of a data file, by the column's key. */
   private def ofDetails[T](
-      of: TableFileRow,
-      kind: DataFileRow => Option[DetailRef])(read: DetailRef => Map[Int, T]): Map[String, T] =
-    inBlocks(Seq(of)) { (block, listed) =>
+      file: TableFileRow,
+      kind: DataFileRow => Option[DetailRef])(read: DetailRef => Map[Int, T]): Map[String, T] = {
+    val details = inBlocks(Seq(file)) { (block, listed) =>
       for {
         row <- listed
         detail <- kind(row).toSeq
         (column, known) <- read(detail)
       } yield block.columns(column).key -> known
-    }.toMap
+    }
+    details.toMap
+  }
 
   /** The row of `files` of the deepest block that knows a column of a data file, and the column's ordinal there. */
-  def details(of: TableFileRow, key: String): Option[(DataFileRow, Int)] =
-    inBlocks(Seq(of)) { (block, listed) =>
+  def details(file: TableFileRow, key: String): Option[(DataFileRow, Int)] =
+    inBlocks(Seq(file)) { (block, listed) =>
       for {
         ordinal <- ordinals(block, Set(key)).toSeq
         row <- listed
       } yield row -> ordinal
     }.lastOption
 
-  /** How many of some columns have statistics in each file, by path. */
-  def columnCounts(of: Seq[TableFileRow], keys: Set[String]): Map[String, Int] = {
-    val perBlock = inBlocks(of) { (block, listed) =>
+  /** The number of columns with statistics in each file, by path. */
+  def columnCounts(rows: Seq[TableFileRow], keys: Set[String]): Map[String, Int] = {
+    val perBlock = inBlocks(rows) { (block, listed) =>
       val known = keysOf(block, Indexed.set(listed)(_.file), keys)
       listed.map(file => file.path -> known(file.file))
     }
@@ -315,7 +320,7 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
     else if (files.isEmpty || columns.isEmpty) _ => Set.empty
     else {
       val keysByFile = mutable.Map.empty[Int, Set[String]].withDefaultValue(Set.empty)
-      for (row <- analyzed.store.summary(block, Some(columns), Some(files)))
+      for (row <- context.store.summary(block, Some(columns), Some(files)))
         keysByFile(row.file.get) += block.columns(row.column).key
       keysByFile
     }
@@ -324,14 +329,14 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
   private def ordinals(block: Block, keys: Set[String]): Set[Int] =
     block.columns.indices.filter(i => keys(block.columns(i).key)).toSet
 
-  /** What blocks tell of some files, from the one that counts least on: `full` after `footer`, earlier after later. */
-  private def inBlocks[T](of: Seq[TableFileRow])(read: (Block, Seq[DataFileRow]) => Seq[T]): Seq[T] = {
-    val keys = Indexed.set(of)(_.key)
+  /** Reads the blocks of some files, the least detailed first: `full` after `footer`, and in the order of the manifest. */
+  private def inBlocks[T](rows: Seq[TableFileRow])(read: (Block, Seq[DataFileRow]) => Seq[T]): Seq[T] = {
+    val keys = Indexed.set(rows)(_.key)
     for {
       computed <- Seq("footer", "full")
-      manifest <- analyzed.manifest.toSeq
+      manifest <- context.manifest.toSeq
       block <- manifest.blocks if block.computed == computed
-      known <- read(block, analyzed.store.dataFiles(block).filter(file => keys(file.key)))
+      known <- read(block, context.store.dataFiles(block).filter(file => keys(file.key)))
     } yield known
   }
 }

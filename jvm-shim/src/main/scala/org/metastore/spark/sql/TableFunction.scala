@@ -11,38 +11,36 @@ import org.metastore.spark.contract.Contract
 import org.metastore.spark.statistics.objects.SummaryRow
 
 /**
- * A table function `metastore.<name>`, as `contract/functions.json` declares it: reads, never writes, never starts a job, unless it is deferred.
+ * A table function `metastore.<name>`, as `contract/functions.json` declares it. It never writes, and starts a job only in
+ * `jobRows`.
  *
- * The rows are made when the query is analyzed, so the answer of a view is as new as the query that reads it; by a thread of
- * their own, while no lock of Spark is held.
+ * The rows are made when the query is analyzed, so that a view is as new as the query that reads it. A thread of its own makes
+ * them, while no lock of Spark is held.
  */
 abstract class TableFunction(override val name: String) extends FunctionSignature {
   protected val declared: JsonNode = TableFunction.declared(name)
 
   override val arguments: Seq[Argument] =
-    for ((argument, one) <- Contract.named(declared.get("arguments"))) yield {
-      Argument(
-        argument,
-        one.get("required").asBoolean,
-        Option(one.get("default")).map(text => Literal(text.asText)))
+    for ((argument, entry) <- Contract.named(declared.get("arguments"))) yield {
+      val default = Option(entry.get("default")).map(text => Literal(text.asText))
+      Argument(argument, entry.get("required").asBoolean, default)
     }
 
   lazy val schema: StructType = {
     val columns = StructType.fromDDL(Contract.texts(declared, "columns").mkString(", "))
-    val comments = Option(declared.get("comments"))
+    val comments = declared.path("comments")
     StructType(columns.map { column =>
-      val comment = comments.flatMap(texts => Option(texts.get(column.name)))
-      comment.fold(column)(text => column.withComment(text.asText))
+      if (comments.has(column.name)) column.withComment(comments.get(column.name).asText) else column
     })
   }
 
   /** One sentence for `metastore.help()`. */
   def meaning: String = declared.get("meaning").asText
 
-  /** Whether our own Python asks it: it is not listed, and not called by people. */
+  /** Whether our own Python alone calls it: it is not listed. */
   def isInternal: Boolean = declared.path("internal").asBoolean
 
-  /** Whose settings have to have values that they can have. */
+  /** The groups of settings that must have valid values. */
   def usedSettings: Set[String] =
     if (declared.has("settings")) Contract.texts(declared, "settings").toSet
     else Set("read")
@@ -51,16 +49,16 @@ abstract class TableFunction(override val name: String) extends FunctionSignatur
   def isLimited: Boolean = declared.path("limited").asBoolean(true)
 
   /**
-   * What makes the rows when the statement is executed; None where they are made when it is analyzed.
+   * Makes the rows when the statement is executed; None where they are made when it is analyzed.
    *
-   * @throws MetastoreException what the user has to know at once
+   * @throws MetastoreException an error that is reported at once
    */
   def jobRows(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] = None
 
   /**
-   * The answer, in Catalyst's internal values of `schema`.
+   * The rows, in Catalyst's internal values of `schema`.
    *
-   * @throws MetastoreException what the user has to know instead: no such table, no statistics, ...
+   * @throws MetastoreException no such table, no statistics, ...
    */
   def rows(session: SparkSession, call: Arguments): Seq[InternalRow]
 }
@@ -70,11 +68,11 @@ private object TableFunction {
     Contract.named(Contract.read("functions").get("functions")).toMap
 }
 
-/** A table function whose rows are made of stored statistics: the data source shows these, typed, beside the texts. */
+/** A table function of stored statistics: the data source shows them, typed, beside the texts. */
 abstract class StatisticsFunction(name: String) extends TableFunction(name) {
   override final def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
     rowsWithStatistics(session, call).map(_._1)
 
-  /** The rows of the function, each with the statistics that it shows, if there are any. */
+  /** The rows of the function, each with its statistics, if there are any. */
   def rowsWithStatistics(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])]
 }

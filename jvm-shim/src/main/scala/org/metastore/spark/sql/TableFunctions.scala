@@ -16,7 +16,7 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.{MetastoreException, StatisticsException}
 import org.metastore.spark.tables.UnsupportedRelease
 
-/** Every table function there is, and how Spark gets to know them. */
+/** All table functions, and their registration in Spark. */
 object TableFunctions {
   private val all: Seq[TableFunction] = Seq(
     SummaryFunction,
@@ -42,12 +42,12 @@ object TableFunctions {
     FilterFunction,
     FormatsFunction)
 
-  /** Those that people call, in the order in which `metastore.help()` lists them. */
+  /** The functions that people call, in the order of `metastore.help()`. */
   lazy val listed: Seq[TableFunction] = all.filterNot(_.isInternal)
 
   lazy val names: Seq[String] = listed.map(_.name)
 
-  /** The function of a name that the contract has. */
+  /** The function of a name in the contract. */
   def named(name: String): TableFunction = all.find(_.name == name).get
 
   /**
@@ -71,46 +71,43 @@ object TableFunctions {
     MetastoreConf.requireValid(session, function.usedSettings)
     val call = Arguments.bind(function, arguments)
     val limit = if (function.isLimited) Some(MetastoreConf.fromSession(session).readTimeoutMillis) else None
-    FunctionCall(
-      DataTypeUtils.toAttributes(function.schema),
-      function.name,
-      call,
-      Answer.InAnalysis { output =>
-        readWithinLimit(subject(arguments), limit) {
-          function.jobRows(session, call) match {
-            case Some(run) =>
-              FunctionCall(output, function.name, call, Answer.InExecution(new StatementMemo(session, run)))
-            case None => LocalRelation(output, function.rows(session, call))
-          }
+    val answer = Answer.InAnalysis { output =>
+      readWithinLimit(subject(arguments), limit) {
+        function.jobRows(session, call) match {
+          case Some(run) =>
+            FunctionCall(output, function.name, call, Answer.InExecution(new StatementMemo(session, run)))
+          case None => LocalRelation(output, function.rows(session, call))
         }
-      })
+      }
+    }
+    FunctionCall(DataTypeUtils.toAttributes(function.schema), function.name, call, answer)
   }
 
   /** The function that SQL calls by a name in one part. */
   private[sql] def called(name: Seq[String]): Option[TableFunction] =
     listed.find(function => name.map(_.toLowerCase(Locale.ROOT)) == Seq(s"metastore_${function.name}"))
 
-  /** What a call is about, as it was written: its first argument. */
+  /** The first argument of a call as it was written, for error messages. */
   private def subject(arguments: Seq[Expression]): String =
     arguments.headOption.map(Arguments.valueOf) match {
       case Some(Literal(text: UTF8String, _)) => text.toString
       case other => other.fold("the table")(_.sql)
     }
 
-  /** Reads within `spark.metastore.read.timeout`, and says in one line why the statistics of `asked` cannot be read. */
-  private[sql] def readWithinLimit[T](session: SparkSession, asked: => String)(read: => T): T =
-    readWithinLimit(asked, Some(MetastoreConf.fromSession(session).readTimeoutMillis))(read)
+  /** Reads within `spark.metastore.read.timeout`, with one-line errors that name the subject. */
+  private[sql] def readWithinLimit[T](session: SparkSession, subject: => String)(read: => T): T =
+    readWithinLimit(subject, Some(MetastoreConf.fromSession(session).readTimeoutMillis))(read)
 
-  private def readWithinLimit[T](asked: => String, limitMillis: Option[Long])(read: => T): T =
+  private def readWithinLimit[T](subject: => String, limitMillis: Option[Long])(read: => T): T =
     try ReadThread.run(limitMillis)(read)
     catch {
-      case _: TimeoutException => throw MetastoreException.timedOut(asked, limitMillis.getOrElse(0L))
-      case e: StatisticsException => throw MetastoreException.statisticsUnusable(asked, e)
-      case e: IOException => throw MetastoreException.storeUnreadable(asked, e)
+      case _: TimeoutException => throw MetastoreException.timedOut(subject, limitMillis.getOrElse(0L))
+      case e: StatisticsException => throw MetastoreException.statisticsUnusable(subject, e)
+      case e: IOException => throw MetastoreException.storeUnreadable(subject, e)
       case e: AnalysisException => throw MetastoreException.withoutPlan(e)
       case e: UnsupportedRelease =>
-        throw MetastoreException.unsupportedTable(asked, s"it ${e.reason.sentence}")
-      case e @ (_: VirtualMachineError | _: LinkageError) => throw MetastoreException.failed(asked, e)
+        throw MetastoreException.unsupportedTable(subject, s"it ${e.reason.sentence}")
+      case e @ (_: VirtualMachineError | _: LinkageError) => throw MetastoreException.failed(subject, e)
     }
 
   private def info(function: TableFunction): ExpressionInfo = {

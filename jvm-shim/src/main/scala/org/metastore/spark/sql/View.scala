@@ -10,12 +10,12 @@ import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, GenericArrayData}
 import org.apache.spark.sql.types.StringType
 
 import org.metastore.spark.contract.Contract
-import org.metastore.spark.statistics.objects.SummaryRow
+import org.metastore.spark.statistics.objects.{SummaryRow, ValueCount}
 import org.metastore.spark.statistics.values.Histogram
 
 /**
- * A view of the data source, for a table's name, as `contract/functions.json` declares it. The fields of its rows are found by
- * their names: those of the table function that it shows, or its own, and stored statistics.
+ * A view of the data source for a table's name, as `contract/functions.json` declares it. The names of the output columns select
+ * the fields of its rows: those of the table function that it shows, or its own, and stored statistics.
  */
 private[sql] final class View private (declared: JsonNode) {
   private type Fields = String => Option[Any]
@@ -34,7 +34,7 @@ private[sql] final class View private (declared: JsonNode) {
   }
 
   private def rows(session: SparkSession, call: Arguments): Seq[Fields] = name match {
-    case "frequencies" => ColumnDetails.all(session, call).filter(_.hasValueCounts).flatMap(frequencies)
+    case "frequencies" => ColumnDetails.all(session, call).flatMap(frequencies)
     case "histograms" => ColumnDetails.all(session, call).flatMap(histogram)
     case "ranks" => ColumnDetails.all(session, call).flatMap(ranks)
     case _ => function match {
@@ -50,13 +50,16 @@ private[sql] final class View private (declared: JsonNode) {
       case i => Some(row.get(i, function.schema(i).dataType))
     }
 
-  private def frequencies(column: ColumnDetails): Seq[Fields] = column.frequent(None).map { found =>
-    val files = if (found.files.isEmpty) None else Some(countsOfFiles(column, found.files.toSeq.sorted))
-    val shown = FrequenciesFunction.fields(column, found)
-    (shown ++ Map(
+  private def frequencies(column: ColumnDetails): Seq[Fields] =
+    if (column.hasValueCounts) column.frequent(None).map(frequency(column, _)) else Nil
+
+  private def frequency(column: ColumnDetails, counted: ValueCount): Fields = {
+    val files = if (counted.files.isEmpty) None else Some(countsOfFiles(column, counted.files.toSeq.sorted))
+    val own = Map(
       "column_name" -> column.leaf.name,
-      s"value_${SummaryRow.encodingOf(found.value)}" -> found.value,
-      "files" -> files)).get _
+      s"value_${SummaryRow.encodingOf(counted.value)}" -> counted.value,
+      "files" -> files)
+    (FrequenciesFunction.fields(column, counted) ++ own).get _
   }
 
   private def countsOfFiles(column: ColumnDetails, counts: Seq[(Int, Long)]): ArrayBasedMapData =

@@ -17,7 +17,7 @@ import org.metastore.spark.statistics.columns.{FileList, FileSetStatistics}
 import org.metastore.spark.statistics.values.{ColumnHistogram, SortedRun}
 import org.metastore.spark.tables.{DataFile, Leaf}
 
-/** `metastore.whatif(query [, sorted_by] [, statistics])`: one row a scan, how many files it would read then. */
+/** `metastore.whatif(query [, sorted_by] [, statistics])`: one row for each scan, with the number of files that it would read. */
 object WhatIfFunction extends TableFunction("whatif") {
   private val Name = "(?:`[^`]*`|[^,`])+".r
   private val SortedBy = "sorted_by"
@@ -25,7 +25,7 @@ object WhatIfFunction extends TableFunction("whatif") {
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val imagine: (ScanDecision, TableContext) => Prospect =
-      (columns(call, SortedBy), columns(call, WithStatistics)) match {
+      (namesIn(call, SortedBy), namesIn(call, WithStatistics)) match {
         case (Some(names), None) =>
           (decision, table) => new SortedTable(session, table, decision, names).prospect
         case (None, Some(names)) =>
@@ -36,25 +36,30 @@ object WhatIfFunction extends TableFunction("whatif") {
       }
     val scans = ExplainQuery.scans(session, call.text("query"))
     val prospects = scans.decisions.map(decision => imagined(session, scans, decision)(imagine(decision, _)))
-    val mistakes = prospects.flatMap(_.left.toSeq)
+    val mistakes = prospects.collect { case Left(mistake) => mistake }
     if (mistakes.nonEmpty && mistakes.length == prospects.length) throw mistakes.head
-    prospects.indices.map { scan =>
-      val decision = scans.decisions(scan)
-      val prospect = prospects(scan).fold(Prospect.unknown(decision, _), identity)
-      val now = Prospect.now(decision)
-      val total = if (now.isEmpty) prospect.files else Some(decision.total)
-      ResultRow.row(scan, decision.table, total, now, prospect.files, prospect.method, prospect.isExact)
-    }
+    for (((decision, prospect), scan) <- scans.decisions.zip(prospects).zipWithIndex)
+      yield row(scan, decision, prospect)
   }
 
-  private def columns(call: Arguments, argument: String): Option[List[String]] =
+  private def row(
+      scan: Int,
+      decision: ScanDecision,
+      imagined: Either[MetastoreException, Prospect]): InternalRow = {
+    val prospect = imagined.fold(Prospect.unknown(decision, _), identity)
+    val now = Prospect.now(decision)
+    val total = if (now.isEmpty) prospect.files else Some(decision.total)
+    ResultRow.row(scan, decision.table, total, now, prospect.files, prospect.method, prospect.isExact)
+  }
+
+  private def namesIn(call: Arguments, argument: String): Option[List[String]] =
     call.optional(argument).map { text =>
       val names = Name.findAllIn(text).map(_.trim).filter(_.nonEmpty).toList
       if (names.isEmpty) throw MetastoreException.invalidArgument(argument, "no column is named")
       names
     }
 
-  /** What is imagined of a scan of which there are statistics, or why it cannot be. */
+  /** The prospect of a scan whose table has statistics, or why there is none. */
   private def imagined(session: SparkSession, scans: QueryScans, decision: ScanDecision)(
       imagine: TableContext => Prospect): Either[MetastoreException, Prospect] =
     try decision.outcome match {
@@ -62,25 +67,26 @@ object WhatIfFunction extends TableFunction("whatif") {
           Right(Prospect(Some(0), why.sentence, isExact = true))
         case Left(why) if !Prospect.isPlain(why) =>
           Left(MetastoreException.unsupportedTable(decision.table, why.sentence))
-        case _ =>
-          val table = scans.tableOf(decision).map(TableContext.open(session, decision.table, _))
-          table.map(imagine).toRight(MetastoreException.noStatistics(decision.table, decision.table))
+        case _ => scans.tableOf(decision) match {
+            case Some(table) => Right(imagine(TableContext.open(session, decision.table, table)))
+            case None => Left(MetastoreException.noStatistics(decision.table, decision.table))
+          }
       }
     catch { case mistake: MetastoreException => Left(mistake) }
 }
 
 /**
- * How many data files a scan would read.
+ * The number of data files that a scan would read.
  *
  * @param files   None: not known
- * @param method  how that is known
- * @param isExact whether it is certain, where files have equally many rows
+ * @param method  the source of the number
+ * @param isExact whether the number is certain, if files have equally many rows
  */
 private final case class Prospect(files: Option[Long], method: String, isExact: Boolean)
 
 private object Prospect {
 
-  /** Whether a scan is not left alone, or would not be if there were something to go by. */
+  /** Whether a scan was left alone only because there was nothing to choose files by. */
   def isPlain(why: Reason): Boolean = plain.contains(why.code)
 
   private val plain = Set(
@@ -90,26 +96,26 @@ private object Prospect {
     ReasonCode.TopKOverlap,
     ReasonCode.TopKUnknown)
 
-  /** The files that a scan reads now; None where it was left alone before they were known. */
-  def now(decision: ScanDecision): Option[Long] =
-    if (decision.files.length > 0 || decision.outcome.fold(_.code == ReasonCode.AnsweredByFormat, _ => true))
-      Some(decision.after.toLong)
-    else None
+  /** The number of files that a scan reads now; None where it was left alone before they were listed. */
+  def now(decision: ScanDecision): Option[Long] = decision.outcome match {
+    case Left(why) if decision.files.length == 0 && why.code != ReasonCode.AnsweredByFormat => None
+    case _ => Some(decision.after.toLong)
+  }
 
-  /** Of a table that has no column of that name nothing is changed. */
+  /** The prospect of a scan that cannot be imagined; a table without a column of that name stays as it is. */
   def unknown(decision: ScanDecision, why: MetastoreException): Prospect = {
     val files = if (why.code == "METASTORE_COLUMN_NOT_FOUND") now(decision) else None
     Prospect(files, why.getMessage, isExact = false)
   }
 
-  /** Nobody knows what statistics will tell before they are made, but that they never make a scan read more files than there are. */
+  /** The most files that a scan would read with statistics: they are not known before they are computed. */
   def withStatistics(
       session: SparkSession,
-      analyzed: TableContext,
+      context: TableContext,
       decision: ScanDecision,
       names: List[String]): Prospect = {
-    val leaves = analyzed.table.leaves(analyzed.table.current)
-    val keys = names.map(analyzed.leaf(session, _, leaves).key)
+    val leaves = context.table.leaves(context.table.current)
+    val keys = names.map(context.leaf(session, _, leaves).key)
     val isNamed = decision.question.forall { question =>
       val filter = FilterCompiler.compile(question.conjuncts, question.columns)
       filter.columns.exists(use => keys.contains(use.key))
@@ -117,29 +123,29 @@ private object Prospect {
     val why =
       if (isNamed) "at most: what they exclude is not known before"
       else "no condition of the scan names them"
-    val files = now(decision).getOrElse(analyzed.table.currentFiles.size.toLong)
+    val files = now(decision).getOrElse(context.table.currentFiles.size.toLong)
     Prospect(Some(files), why, isExact = false)
   }
 }
 
 /**
- * The data files of a table as if its rows were sorted, those of each partition by themselves, into as many files of equally many
- * rows as there are, asked what a scan asks. Beside the order of the columns by which they are sorted no more is taken to be known of
- * these files than that no row matches a condition that excludes each of the files as they are.
+ * A table as if the rows of each partition were sorted into as many files, with equally many rows each. A scan's filter is put to
+ * these files. Their statistics are taken to be the runs of the columns that sort them; a condition that excludes each file of a
+ * partition as it is now excludes these files, too.
  */
 private final class SortedTable(
     session: SparkSession,
-    analyzed: TableContext,
+    context: TableContext,
     decision: ScanDecision,
     names: List[String]) {
-  private val table = analyzed.table
-  private val asked = decision.question.getOrElse(throw analyzed.noStatistics())
+  private val table = context.table
+  private val question = decision.question.getOrElse(throw context.noStatistics())
   private val settings = MetastoreConf.fromSession(session)
   private val leaves = table.leaves(table.current)
-  private val sortedBy: List[Leaf] = names.map(analyzed.leaf(session, _, leaves))
-  private val snapshot = analyzed.snapshotWithColumns(table.current)
-  private val statistics = analyzed.planning(settings.readTimeoutMillis)
-  private val filter = compile(asked.conjuncts.indices)
+  private val sortedBy: List[Leaf] = names.map(context.leaf(session, _, leaves))
+  private val snapshot = context.snapshotWithColumns(table.current)
+  private val statistics = context.planning(settings.readTimeoutMillis)
+  private val filter = compile(question.conjuncts.indices)
   private val live: IndexedSeq[DataFile] = table.currentFiles.toIndexedSeq
 
   private val columns: List[(String, DataType)] = sortedBy.map { leaf =>
@@ -153,12 +159,12 @@ private final class SortedTable(
     val found = statistics.histograms(snapshot, columns)
     if (!found.contains(columns.head)) {
       val name = sortedBy.head.name
-      throw analyzed.noStatistics(s" of the values of the column $name", name)
+      throw context.noStatistics(s" of the values of the column $name", name)
     }
-    columns.map(found.get).takeWhile(_.isDefined).flatten
+    columns.takeWhile(found.contains).map(found)
   }
 
-  /** The files of each partition, of which some are left to us. */
+  /** The files of each partition that the scan may read. */
   private val partitions: Seq[Array[Int]] = {
     val groups = live.indices.groupBy(live(_).partition).values.toSeq
     val remaining = decision.files.paths.toSet
@@ -170,53 +176,61 @@ private final class SortedTable(
   private val sorted = new SortedFiles(columns.zip(histograms), known, live, isPartitioned)
 
   def prospect: Prospect = {
-    val (columnsOfFilter, first) = (filter.columns, sortedBy.head)
     val sortedKeys = columns.map(_._1)
-    val others = columnsOfFilter.filterNot(use => sortedKeys.contains(use.key)).map(_.name)
+    val others = filter.columns.filterNot(use => sortedKeys.contains(use.key)).map(_.name)
     val source = if (histograms.head.isComplete) "value counts" else "histogram"
     val remark = if (others.isEmpty) "" else s", ${others.mkString(", ")} in no order"
     val isExact = histograms.head.isComplete && !isPartitioned &&
-      columnsOfFilter.forall(_.key == sortedKeys.head) && isWhole &&
-      asked.wanted.isEmpty && !decision.isAnswered
-    Prospect(Some(filesRead), s"$source of ${first.name}$remark", isExact)
+      filter.columns.forall(_.key == sortedKeys.head) && isWhole &&
+      question.wanted.isEmpty && !decision.isAnswered
+    Prospect(Some(filesRead), s"$source of ${sortedBy.head.name}$remark", isExact)
   }
 
   /** Whether the counts of values are those of the rows that would be written. */
-  private def isWhole: Boolean = analyzed.isCurrent(snapshot) && snapshot.exact && {
+  private def isWhole: Boolean = context.isCurrent(snapshot) && snapshot.exact && {
     val counts = statistics.distinct(snapshot).getOrElse(Map.empty)
     counts.get(columns.head._1).exists(_.files == live.length)
   }
 
   private def filesRead: Long = {
-    val excluding =
-      for {
-        i <- asked.conjuncts.indices
-        conjunct = compile(Seq(i)) if conjunct.columns.nonEmpty
-      } yield conjunct.evaluate(known)
     // A file that is a partition stays as it is.
     val (lone, several) =
-      if (asked.wanted.isEmpty && !decision.isAnswered) partitions.partition(_.length == 1)
+      if (question.wanted.isEmpty && !decision.isAnswered) partitions.partition(_.length == 1)
       else (Nil, partitions)
     val now = filter.evaluate(known)
     val unchanged = lone.count(files => now.isKept(files.head))
-    val remaining = several.filter(files => excluding.forall(verdicts => files.exists(verdicts.isKept)))
-    val runs = remaining.flatMap(sorted.runs)
+    val runs = notExcluded(several).flatMap(sorted.runs)
     val files = asStatistics(runs)
     val verdicts = filter.evaluate(files)
     val read = FileSets.where(runs.size)(verdicts.isKept)
     lazy val full = filter.allRowsMatch(files)
-    lazy val limited =
-      asked.wanted.flatMap(LimitedFiles.by(_, files, read, read, full, _ => DeletedRows.Zero))
-    lazy val open = FileSets.without(read, full).cardinality
-    if (decision.isAnswered && (open == 0 || decision.after > 0 && open <= read.cardinality - open))
-      open.toLong
-    else unchanged + FileSets.without(read, limited.fold(new BitSet)(_.dropped)).cardinality.toLong
+    lazy val unanswered = FileSets.without(read, full).cardinality
+    val isWorthAnswering =
+      decision.isAnswered &&
+        (unanswered == 0 || decision.after > 0 && unanswered <= read.cardinality - unanswered)
+    if (isWorthAnswering) unanswered.toLong
+    else unchanged + FileSets.without(read, droppedByLimit(files, read, full)).cardinality.toLong
+  }
+
+  /** The partitions that no condition of the filter excludes as a whole. */
+  private def notExcluded(several: Seq[Array[Int]]): Seq[Array[Int]] = {
+    val conditions =
+      for {
+        i <- question.conjuncts.indices
+        conjunct = compile(Seq(i)) if conjunct.columns.nonEmpty
+      } yield conjunct.evaluate(known)
+    several.filter(files => conditions.forall(verdicts => files.exists(verdicts.isKept)))
+  }
+
+  private def droppedByLimit(files: InMemoryStatistics, read: BitSet, full: => BitSet): BitSet = {
+    val limited = question.wanted.flatMap(LimitedFiles.by(_, files, read, read, full, _ => DeletedRows.Zero))
+    limited.fold(new BitSet)(_.dropped)
   }
 
   private def compile(conjuncts: Seq[Int]): PruningFilter =
     FilterCompiler.compile(
-      conjuncts.map(asked.conjuncts(_)),
-      asked.columns,
+      conjuncts.map(question.conjuncts(_)),
+      question.columns,
       new EvaluationAllowance(settings.maxEvaluations))
 
   private def asStatistics(files: Seq[List[SortedRun]]): InMemoryStatistics = {
