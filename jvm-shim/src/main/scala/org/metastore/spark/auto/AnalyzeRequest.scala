@@ -13,7 +13,7 @@ private[auto] object AnalyzeRequest {
   private val (off, background, waiting) = ("off", "background", "wait")
   private val Property = "metastore.analyze.auto"
 
-  /** What the session and the table that is written want; None where that is no ANALYZE. */
+  /** The request after a write, by the settings of session and table; None where neither wants ANALYZE. */
   def fromWrite(session: SparkSession, written: => Option[WrittenTable]): Option[AnalyzeRequest] = {
     val conf = MetastoreConf.fromSession(session)
     if (conf.enabled) written.flatMap(fromTable(conf, _)) else None
@@ -26,7 +26,7 @@ private[auto] object AnalyzeRequest {
     if (isAnalyzed) Some(AnalyzeRequest(table.name, mode == waiting)) else None
   }
 
-  /** A table may ask for it, or have none of it. */
+  /** The mode of the session, unless the table switches ANALYZE on or off. */
   private def modeOf(ofSession: String, ofTable: Option[String]): String =
     ofTable.map(_.trim.toLowerCase(Locale.ROOT)) match {
       case Some("false") => off

@@ -17,14 +17,15 @@ import org.metastore.spark.python.AttachedPython
 import org.metastore.spark.reason.{MetastoreException, Recoverable, VisibleText}
 
 /**
- * Analyzes the data files that statements of this driver wrote, one table after the other, on threads of its own. A table that is
- * written again before its turn is analyzed once. One that takes longer than its turn, as where storage hangs, goes on beside the
- * next. What fails costs one line in the log, and no statement. Where nobody waits, the footers of all tables come before the data
- * of any, for they take little time and let most queries skip files.
+ * Analyzes the data files that statements of this driver wrote, one table after the other, on threads of its own.
+ *
+ * A table that is written again before its turn is analyzed once. One that takes longer than its turn, as where storage hangs, goes
+ * on beside the next. A failure costs one line in the log, and no statement. Where nobody waits, the footers of all tables come
+ * before the data of any: they take little time and let most queries skip files.
  */
 private[auto] object AutoAnalyze extends Logging {
 
-  /** A table that waits for its turn, and who waits for it. */
+  /** A table that waits for its turn; `done` completes when it is analyzed, or never will be. */
   private final class Pending(
       val session: SparkSession,
       val table: String,
@@ -43,7 +44,7 @@ private[auto] object AutoAnalyze extends Logging {
   private val running = mutable.Map.empty[String, Long] // tables, to the nanoseconds of their start
   private val pending = mutable.LinkedHashMap.empty[(String, Boolean), Pending]
 
-  // Job group, tags and what else Spark hands on to new threads are of the statement that happens to be the first.
+  // New threads must not inherit the job group and tags of the statement that happens to be the first.
   private lazy val workers: ScheduledExecutorService = Executors.newScheduledThreadPool(
     AttachedPython.MostInBackground,
     work => {
@@ -58,97 +59,105 @@ private[auto] object AutoAnalyze extends Logging {
     if (waits) done.foreach(awaitAtMost(_, MetastoreConf.fromSession(session).analyzeAutoTimeoutMillis))
   }
 
-  // What waits for a Spark that was stopped is not waited for.
-  private def submit(asked: Pending): Option[Promise[Unit]] = synchronized {
-    val waiting = pending.get(asked.key).filterNot(_.session.sparkContext.isStopped)
-    if (waiting.isDefined) waiting.map(_.done)
-    else if (pending.size < Most) {
-      pending(asked.key) = asked
-      workers.execute(() => runNext())
-      Some(asked.done)
-    } else {
-      logWarning(
-        VisibleText(s"${asked.table} was written and not analyzed: $Most tables wait for it. Run ANALYZE TABLE, or write it again"))
-      None
+  private def submit(request: Pending): Option[Promise[Unit]] = synchronized {
+    pending.get(request.key) match {
+      // A request of a stopped Spark is replaced.
+      case Some(waiting) if !waiting.session.sparkContext.isStopped => Some(waiting.done)
+      case _ if pending.size < Most =>
+        pending(request.key) = request
+        workers.execute(() => runNext())
+        Some(request.done)
+      case _ =>
+        val why = s"$Most tables wait for it. Run ANALYZE TABLE, or write it again"
+        logWarning(VisibleText(s"${request.table} was written and not analyzed: $why"))
+        None
     }
   }
 
-  private def runNext(): Unit = next().foreach { asked =>
+  private def runNext(): Unit = next().foreach { request =>
     try {
-      if (analyze(asked)) finish(asked) else tryLater(asked)
+      if (analyze(request)) finish(request) else tryLater(request)
     } catch {
       case Recoverable(e) =>
-        if (hasEnded(asked)) logInfo(VisibleText(
-          s"${asked.table} was written and not analyzed: the driver ended; the next write or ANALYZE makes up for it"))
-        else logWarning(
-          VisibleText(s"${asked.table} was written and not analyzed: ${MetastoreException.firstLine(e)}"))
-        asked.done.trySuccess(())
+        logFailure(request, e)
+        request.done.trySuccess(())
     } finally {
       SparkSession.clearActiveSession() // the thread outlives it
-      release(asked.table)
+      release(request.table)
     }
   }
 
-  /** A table that was written while it was analyzed has its turn now. */
+  private def logFailure(request: Pending, failure: Throwable): Unit = {
+    val what = s"${request.table} was written and not analyzed"
+    if (hasEnded(request))
+      logInfo(VisibleText(s"$what: the driver ended; the next write or ANALYZE makes up for it"))
+    else logWarning(VisibleText(s"$what: ${MetastoreException.firstLine(failure)}"))
+  }
+
+  // A table that was written while it was analyzed has its turn now.
   private def release(table: String): Unit = {
     synchronized(running.remove(table))
     workers.execute(() => runNext())
   }
 
-  private def hasEnded(asked: Pending): Boolean =
-    asked.session.sparkContext.isStopped || ShutdownHookManager.get.isShutdownInProgress
+  private def hasEnded(request: Pending): Boolean =
+    request.session.sparkContext.isStopped || ShutdownHookManager.get.isShutdownInProgress
 
   private def next(): Option[Pending] = synchronized {
     val now = System.nanoTime()
     val isFree = running.values.forall(started => now - started >= TimeUnit.SECONDS.toNanos(TurnSeconds))
-    val ready = pending.values.filter(asked => isFree && !asked.rests && !running.contains(asked.table))
-    val first = ready.find(_.footers).orElse(ready.headOption)
-    first.foreach { asked =>
-      pending.remove(asked.key)
-      running(asked.table) = now
-      workers.schedule((() => runNext()): Runnable, TurnSeconds, TimeUnit.SECONDS)
+    if (!isFree) None
+    else {
+      val ready = pending.values.filter(request => !request.rests && !running.contains(request.table))
+      val first = ready.find(_.footers).orElse(ready.headOption)
+      first.foreach { request =>
+        pending.remove(request.key)
+        running(request.table) = now
+        workers.schedule((() => runNext()): Runnable, TurnSeconds, TimeUnit.SECONDS)
+      }
+      first
     }
-    first
   }
 
-  private def finish(asked: Pending): Unit = {
-    asked.done.trySuccess(())
-    if (asked.footers) submit(new Pending(asked.session, asked.table, footers = false, asked.isWaitedFor))
+  private def finish(request: Pending): Unit = {
+    request.done.trySuccess(())
+    if (request.footers)
+      submit(new Pending(request.session, request.table, footers = false, request.isWaitedFor))
   }
 
-  /** Another driver is at the same: what it leaves is done after it, with all that is written until then. */
-  private def tryLater(asked: Pending): Unit = synchronized {
-    pending.get(asked.key) match {
-      case Some(later) => asked.done.completeWith(later.done.future)
+  // Another driver analyzes the table: its rest is done later, with all that is written until then.
+  private def tryLater(request: Pending): Unit = synchronized {
+    pending.get(request.key) match {
+      case Some(later) => request.done.completeWith(later.done.future)
       case None =>
-        asked.rests = true
-        pending(asked.key) = asked
-        workers.schedule((() => wake(asked)): Runnable, asked.pause, TimeUnit.SECONDS)
-        asked.pause = math.min(2 * asked.pause, LongestPause)
+        request.rests = true
+        pending(request.key) = request
+        workers.schedule((() => wake(request)): Runnable, request.pause, TimeUnit.SECONDS)
+        request.pause = math.min(2 * request.pause, LongestPause)
     }
   }
 
-  private def wake(asked: Pending): Unit = {
-    synchronized { asked.rests = false }
+  private def wake(request: Pending): Unit = {
+    synchronized { request.rests = false }
     runNext()
   }
 
-  /** Whether it is done: nobody else was at it. */
-  private def analyze(asked: Pending): Boolean = {
-    val context = asked.session.sparkContext
+  /** Analyzes a table; returns whether that is done, as no other driver was doing it. */
+  private def analyze(request: Pending): Boolean = {
+    val context = request.session.sparkContext
     context.isStopped || {
-      SparkSession.setActiveSession(asked.session)
-      Thread.currentThread.setContextClassLoader(asked.session.sharedState.jarClassLoader)
+      SparkSession.setActiveSession(request.session)
+      Thread.currentThread.setContextClassLoader(request.session.sharedState.jarClassLoader)
       context.setLocalProperty("spark.scheduler.pool", Pool)
-      context.setJobDescription(s"ANALYZE of ${asked.table} after a write")
+      context.setJobDescription(s"ANALYZE of ${request.table} after a write")
       val statement = AnalyzeStatement(
-        asked.table,
+        request.table,
         None,
-        allColumns = !asked.footers,
+        allColumns = !request.footers,
         noScan = false,
         Map.empty,
-        isWaitedFor = asked.isWaitedFor)
-      AnalyzeCommand.analyzeInTurn(asked.session, statement)
+        isWaitedFor = request.isWaitedFor)
+      AnalyzeCommand.analyzeInTurn(request.session, statement)
     }
   }
 

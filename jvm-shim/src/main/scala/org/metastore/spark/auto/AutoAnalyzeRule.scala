@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, UnaryExecNode}
 
 import org.metastore.spark.reason.Attempt
 
-/** Has the tables that a statement writes analyzed once it is through, where the session or the table asks for it. */
+/** Analyzes the table that a statement has written, where the session or the table wants it. */
 final class AutoAnalyzeRule(session: SparkSession) extends ColumnarRule {
   private def request(plan: SparkPlan): Option[AnalyzeRequest] = {
     StreamedWrites.follow(session)
@@ -20,13 +20,13 @@ final class AutoAnalyzeRule(session: SparkSession) extends ColumnarRule {
 
   override def preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
     override def apply(plan: SparkPlan): SparkPlan = {
-      val asked = Attempt.orNone(request(plan)).flatten
-      asked.fold(plan)(request => AnalyzeAfterWriteExec(plan, request.table, request.waits))
+      val wanted = Attempt.orNone(request(plan)).flatten
+      wanted.fold(plan)(request => AnalyzeAfterWriteExec(plan, request.table, request.waits))
     }
   }
 }
 
-/** The same for stored procedures of Spark 4, which has run them where a statement that calls one is analyzed. */
+/** Analyzes tables that stored procedures of Spark 4 wrote: Spark runs a procedure while it analyzes the statement that calls it. */
 final class AutoAnalyzeCallRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     plan match {
@@ -44,12 +44,12 @@ final class AutoAnalyzeCallRule(session: SparkSession) extends Rule[LogicalPlan]
 
   private def follow(call: LogicalPlan): Unit = Attempt.orNone {
     call.setTagValue(followed, true)
-    val asked = AnalyzeRequest.fromWrite(session, WrittenTable.fromCall(call))
-    asked.foreach(request => AutoAnalyze.follow(session, request.table, request.waits))
+    val wanted = AnalyzeRequest.fromWrite(session, WrittenTable.fromCall(call))
+    wanted.foreach(request => AutoAnalyze.follow(session, request.table, request.waits))
   }
 }
 
-/** Runs a command, and after it ANALYZE of the table that it wrote: before its rows are there, or in the background. */
+/** Runs a command and then ANALYZE of the table that it wrote: before it returns its rows, or in the background. */
 private[auto] final case class AnalyzeAfterWriteExec(child: SparkPlan, table: String, waits: Boolean)
   extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output

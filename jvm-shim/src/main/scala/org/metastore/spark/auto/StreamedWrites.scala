@@ -13,8 +13,8 @@ import org.apache.spark.sql.streaming.StreamingQueryListener.{QueryProgressEvent
 import org.metastore.spark.reason.Attempt
 
 /**
- * Has tables analyzed after each batch of a stream whose sink shows no command to planners: it hands on rows to the format, and
- * names its table in the progress of the query alone, after the batch.
+ * Analyzes tables after each batch of a stream whose sink has no command in its plan: such a sink passes rows to the format, and its
+ * table is named only in the query's progress, after the batch.
  */
 private[auto] object StreamedWrites {
   private val Query = "sql.streaming.queryId"
@@ -43,9 +43,9 @@ private[auto] object StreamedWrites {
     private def afterBatch(batch: StreamingQueryProgress): Unit = {
       val isWritten = batch.runId == run && batch.durationMs.containsKey("addBatch")
       if (isWritten) Attempt.orNone {
-        val request =
-          AnalyzeRequest.fromWrite(session, WrittenTable.fromSink(session, batch.sink.description))
-        request.foreach(asked => AutoAnalyze.follow(session, asked.table, waits = false))
+        val written = WrittenTable.fromSink(session, batch.sink.description)
+        val wanted = AnalyzeRequest.fromWrite(session, written)
+        wanted.foreach(request => AutoAnalyze.follow(session, request.table, waits = false))
       }
     }
   }

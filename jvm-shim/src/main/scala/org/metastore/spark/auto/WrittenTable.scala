@@ -24,17 +24,17 @@ import org.metastore.spark.reason.{Indexed, SqlName}
 import org.metastore.spark.tables.{LakeTable, Reflection, TableFormat, TableFormats}
 
 /**
- * A table of which a command writes data files.
+ * A table whose data files a command writes.
  *
- * @param name       by which SQL finds it
+ * @param name       its name in SQL
  * @param format     as in `contract/formats.json`
- * @param properties what its catalog tells of it, where that is known
+ * @param properties its properties, as far as they are known
  */
 private[auto] final case class WrittenTable(name: String, format: String, properties: Map[String, String])
 
 private[auto] object WrittenTable {
 
-  /** The table that the root of a physical plan writes; None for all that writes none of ours. */
+  /** The table that the root of a physical plan writes; None if it writes none of ours. */
   def fromPlan(plan: SparkPlan): Option[WrittenTable] = plan match {
     case ExecutedCommandExec(command) => fromCommand(command)
     case DataWritingCommandExec(command, _) => fromCommand(command)
@@ -52,7 +52,7 @@ private[auto] object WrittenTable {
     case insert: InsertIntoHadoopFsRelationCommand => insert.catalogTable.flatMap(fromCatalog)
     case create: CreateDataSourceTableAsSelectCommand => fromCatalog(create.table)
     case save: SaveIntoDataSourceCommand => fromPath(save)
-    case own if TableFormats.all.exists(_.isWrite(own)) => fromTarget(own)
+    case command if TableFormats.all.exists(_.isWrite(command)) => fromTarget(command)
     case other => fromCall(other)
   }
 
@@ -65,11 +65,11 @@ private[auto] object WrittenTable {
       } yield table
     }
 
-  /** The table that a stream writes into a sink which describes itself so. */
+  /** The table that a stream writes, by the description of its sink. */
   def fromSink(session: SparkSession, description: String): Option[WrittenTable] = {
     val (sink, path) = description.span(_ != '[')
     val format = if (path.isEmpty) None else TableFormats.all.find(_.sink.contains(sink))
-    format.map(at(session, _, new Path(path.drop(1).stripSuffix("]")), Map.empty))
+    format.map(fromLocation(session, _, new Path(path.drop(1).stripSuffix("]")), Map.empty))
   }
 
   private def fromTarget(target: LogicalPlan): Option[WrittenTable] = target match {
@@ -88,15 +88,15 @@ private[auto] object WrittenTable {
     case _ => None
   }
 
-  // A format's own commands call their target so, or have it in their catalog's words; what they read has another place.
+  // A format's own command has its target as a catalog table, as `target`, or as its first plan.
   private def fromParts(command: Command): Option[WrittenTable] = {
     val parts = command.productIterator.toSeq
     val tables = parts.collect {
       case table: CatalogTable => fromCatalog(table)
       case Some(table: CatalogTable) => fromCatalog(table)
       case table: Table => TableFormats.open(table).map(fromLake(table, _))
-      case own: AnyRef if own.getClass.getSimpleName == "HoodieCatalogTable" =>
-        fromCatalog(Reflection.call[CatalogTable](own, "table"))
+      case entry: AnyRef if entry.getClass.getSimpleName == "HoodieCatalogTable" =>
+        fromCatalog(Reflection.call[CatalogTable](entry, "table"))
     }
     def target = Try(Reflection.value[LogicalPlan](command, "target")).toOption
     val plans = parts.iterator.collect { case plan: LogicalPlan => plan }
@@ -107,18 +107,18 @@ private[auto] object WrittenTable {
       table: Table,
       catalog: CatalogPlugin,
       identifier: Identifier): Option[WrittenTable] = {
-    val own = RowLevelTarget.tableOf(table)
+    val target = RowLevelTarget.tableOf(table)
     if (TableFormats.all.exists(_.isTemporary(catalog))) None
-    else TableFormats.format(own).map(WrittenTable(nameOf(catalog, identifier), _, propertiesOf(own)))
+    else TableFormats.format(target).map(WrittenTable(nameOf(catalog, identifier), _, propertiesOf(target)))
   }
 
   private def fromCreated(name: LogicalPlan, spec: TableSpecBase): Option[WrittenTable] = name match {
     case ResolvedIdentifier(catalog, identifier) =>
       // A catalog of one format takes the provider for the format of its data files.
-      val ofCatalog = TableFormats.all.filter(_.isCatalog(catalog))
-      val ofProvider =
-        TableFormats.all.filter(format => spec.provider.exists(_.equalsIgnoreCase(format.name)))
-      (ofCatalog ++ ofProvider).headOption.map { format =>
+      val ofCatalog = TableFormats.all.find(_.isCatalog(catalog))
+      def ofProvider =
+        TableFormats.all.find(format => spec.provider.exists(_.equalsIgnoreCase(format.name)))
+      ofCatalog.orElse(ofProvider).map { format =>
         val properties = propertiesOf(catalog, identifier) ++ spec.properties
         WrittenTable(nameOf(catalog, identifier), format.name, properties)
       }
@@ -138,15 +138,15 @@ private[auto] object WrittenTable {
     else SqlName(catalog.name +: identifier.namespace.toSeq :+ identifier.name)
 
   private def fromCatalog(table: CatalogTable): Option[WrittenTable] =
-    table.provider.flatMap(TableFormats.ofProvider).map(named(table, _))
+    table.provider.flatMap(TableFormats.ofProvider).map(fromEntry(table, _))
 
-  // A format's own commands keep the catalog's words in the format's table.
+  // A format's own command keeps the entry of the catalog in the format's table.
   private def fromLake(table: Table, lake: LakeTable): WrittenTable = {
     val entry = Try(Reflection.value[Option[CatalogTable]](table, "catalogTable")).toOption.flatten
-    entry.fold(fromFiles(lake))(named(_, lake.format))
+    entry.fold(fromFiles(lake))(fromEntry(_, lake.format))
   }
 
-  private def named(table: CatalogTable, format: String): WrittenTable =
+  private def fromEntry(table: CatalogTable, format: String): WrittenTable =
     WrittenTable(SqlName(table.identifier.nameParts), format, table.properties)
 
   private def fromFiles(lake: LakeTable): WrittenTable =
@@ -156,9 +156,9 @@ private[auto] object WrittenTable {
     path <- save.options.get("path").map(new Path(_))
     source = save.dataSource.getClass.getName
     format <- TableFormats.all.find(_.description.hasClass(source)) if format.hasPaths
-  } yield at(SparkSession.active, format, path, save.options)
+  } yield fromLocation(SparkSession.active, format, path, save.options)
 
-  private def at(
+  private def fromLocation(
       session: SparkSession,
       format: TableFormat,
       path: Path,
