@@ -25,6 +25,7 @@ final class MetastoreConf(conf: SQLConf) {
   def pruningLimitEnabled: Boolean = pruningEnabled && get(PruningLimitEnabled)
   def pruningTopKEnabled: Boolean = pruningEnabled && get(PruningTopKEnabled)
   def pruningJoinEnabled: Boolean = pruningEnabled && get(PruningJoinEnabled)
+  def pruningRowLevel: String = if (pruningEnabled) get(PruningRowLevel) else "off"
   def aggregatesEnabled: Boolean = pruningEnabled && get(AggregatesEnabled)
   def cboEnabled: Boolean = enabled && get(CboEnabled)
   def pruneInsideWrites: Boolean = get(PruneInsideWrites)
@@ -112,6 +113,7 @@ object MetastoreConf extends Logging {
   val PruningLimitEnabled: Setting[Boolean] = find("pruning.limit.enabled")
   val PruningTopKEnabled: Setting[Boolean] = find("pruning.topK.enabled")
   val PruningJoinEnabled: Setting[Boolean] = find("pruning.join.enabled")
+  val PruningRowLevel: Setting[String] = find("pruning.rowLevel")
   val AggregatesEnabled: Setting[Boolean] = find("aggregates.enabled")
   val CboEnabled: Setting[Boolean] = find("cbo.enabled")
   val MaxEvaluations: Setting[Int] = find("pruning.values.maxEvaluations")

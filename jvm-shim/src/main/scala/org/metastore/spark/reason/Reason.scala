@@ -102,6 +102,7 @@ object ReasonCode {
   val Disabled: ReasonCode = find("DISABLED")
   val InsideWrite: ReasonCode = find("INSIDE_WRITE")
   val RowLevelCommand: ReasonCode = find("ROW_LEVEL_COMMAND")
+  val FilesOfSubquery: ReasonCode = find("FILES_OF_SUBQUERY")
   val Incremental: ReasonCode = find("INCREMENTAL")
   val MetadataTable: ReasonCode = find("METADATA_TABLE")
   val AnsweredByFormat: ReasonCode = find("ANSWERED_BY_FORMAT")

@@ -40,8 +40,11 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
 
   // Delta must find its own index in the relation until its filter of deleted rows is in place.
   override def restriction(settings: MetastoreConf): Option[Reason] =
-    if (!settings.pruneInsideWrites && DeltaScan.isInsideWrite(relation)) Some(Reason(ReasonCode.InsideWrite))
+    if (command.isEmpty && !settings.pruneInsideWrites && DeltaCommand.isInsideWrite(relation))
+      Some(Reason(ReasonCode.InsideWrite))
     else FileScan.conversionRefusal(relation)
+
+  override def command: Option[RowLevelPruning] = DeltaCommand.markOf(relation)
 
   override def hidesDeletedRows(filter: Expression): Boolean = filter match {
     case EqualTo(column: Attribute, Literal(0, _)) => column.name == DeltaScan.IsDeleted
@@ -54,7 +57,10 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
 
   override def lineage: Iterator[String] = table.current.iterator.flatMap(table.lineage)
 
-  override def live(index: FileIndex, name: Option[TableIdentifier]): LiveFiles = {
+  override def live(index: FileIndex, name: Option[TableIdentifier]): LiveFiles =
+    if (command.isDefined) LiveFiles.Unknown else filesOfSnapshot
+
+  private def filesOfSnapshot: LiveFiles = {
     def rowsByPath = table.currentFiles.map(file => file.path -> file.rows)
     new LiveFiles("Delta", Try(countFiles).getOrElse(None), () => rowsByPath)
   }
@@ -73,13 +79,19 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
     files.map(file => counted.getOrElse((file.path, file.size), file))
   }
 
-  override def recognizable(index: FileIndex): FileIndex = IndexStandIn.create(index, relation.location)
+  // A command looks for its files by no index of Delta's that listeners know.
+  override def recognizable(index: FileIndex): FileIndex =
+    if (command.isDefined) index else IndexStandIn.create(index, relation.location)
 
   private def scan: AnyRef = Reflection.call[AnyRef](relation.location, "preparedScan")
 
+  private def chosen: scala.collection.Seq[AnyRef] =
+    if (command.isDefined) Reflection.call[scala.collection.Seq[AnyRef]](relation.location, "addFiles")
+    else Reflection.call[scala.collection.Seq[AnyRef]](scan, "files")
+
   /** The files that Delta has chosen for the query. */
   private def deltaFiles: IndexedSeq[ScanFile] =
-    table.files(Reflection.call[scala.collection.Seq[AnyRef]](scan, "files")).toIndexedSeq.map { file =>
+    table.files(chosen).toIndexedSeq.map { file =>
       ScanFile(
         file.path,
         file.size,
@@ -112,7 +124,6 @@ private[scan] object DeltaScan extends ScanFormat {
   private val Unprepared = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
   private val IsDeleted = "__delta_internal_is_row_deleted"
   private val PreparingRule = "org.apache.spark.sql.delta.stats.PrepareDeltaScan"
-  private val Transaction = "org.apache.spark.sql.delta.OptimisticTransaction"
 
   /** A partition column whose values in the log can be read. */
   private final case class PartitionColumn(name: String, key: String, dataType: DataType)
@@ -131,18 +142,17 @@ private[scan] object DeltaScan extends ScanFormat {
   /** The Delta table behind a relation, if Delta has chosen its files. */
   override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] = {
     val isPrepared = relation.location.getClass.getName == Prepared
-    if (isPrepared) Some(new DeltaScan(relation, label)) else None
+    if (isPrepared || DeltaCommand.markOf(relation).isDefined) Some(new DeltaScan(relation, label)) else None
   }
 
-  /** Whether the query is part of a write to a Delta table: MERGE, INSERT .. SELECT, CTAS. */
-  private def isInsideWrite(relation: HadoopFsRelation): Boolean = {
-    val loader = relation.location.getClass.getClassLoader
-    val companion = Reflection.load(s"$Transaction$$", loader).getField("MODULE$").get(null)
-    Reflection.call[Option[_]](companion, "getActive").isDefined
-  }
+  override def isOfCommand(query: LogicalPlan): Boolean = DeltaCommand.isQueryOf(query)
+  override def countsRows(expression: Expression): Boolean = DeltaCommand.countsRows(expression)
+
+  override def prepareRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan =
+    DeltaCommand.mark(chooseFiles(plan, session), session)
 
   // Delta's own rule finds nothing left to do then.
-  override def prepareRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan =
+  private def chooseFiles(plan: LogicalPlan, session: SparkSession): LogicalPlan =
     if (plan.isInstanceOf[Subquery] || !plan.exists(isUnprepared)) plan
     else {
       val rule = session.sessionState.optimizer.preCBORules.find(_.getClass.getName == PreparingRule)

@@ -169,7 +169,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       case None => planner.statistics(table.id) match {
           case Left(why) => ScanMark.refuse(why)
           case Right(statistics) =>
-            ScanMark.Permit(statistics.fingerprint, table.root.toString, wanted)
+            ScanMark.Permit(statistics.fingerprint, table.root.toString, wanted, table.command)
         }
     }
 

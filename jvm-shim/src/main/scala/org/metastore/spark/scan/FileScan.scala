@@ -25,6 +25,9 @@ private[scan] trait FileScan {
   /** Why no file may be dropped; None: files may be. */
   def restriction(settings: MetastoreConf): Option[Reason]
 
+  /** How a row-level command may find its files, if the scan finds them for it. */
+  def command: Option[RowLevelPruning] = None
+
   /** The relation with the partitions chosen that these conjuncts leave, where this is done before it is listed. */
   def listPartitions(conjuncts: Seq[Expression]): HadoopFsRelation = relation
 

@@ -88,7 +88,8 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
   private def scanned(relation: LogicalPlan): Option[(DataSourceV2Relation, IcebergScan)] = relation match {
     case scan: DataSourceV2ScanRelation => scanned(scan.relation)
     case iceberg: DataSourceV2Relation =>
-      val table = DelegateProxy.find(iceberg.table).fold(iceberg.table)(_.delegate.asInstanceOf[Table])
+      val read = RowLevelTarget.tableOf(iceberg.table)
+      val table = DelegateProxy.find(read).fold(read)(_.delegate.asInstanceOf[Table])
       if (isSupported(table)) Some((iceberg, new IcebergScan(table))) else None
     case _ => None
   }
@@ -114,14 +115,15 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
 private[scan] object IcebergAdapter extends ScanFormat {
   override val adapter: Option[RelationAdapter] = Some(new IcebergAdapter)
 
-  override def shieldTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan =
-    if (!planner.estimates) command
-    else RowLevelTarget.replace(command) { (table, operation) =>
-      IcebergScan.find(table).map { iceberg =>
-        val why = Reason(ReasonCode.RowLevelCommand, "command" -> operation.command.toString)
-        val shield = new IcebergPassThrough(iceberg.name, why, planner.estimates)
-        DelegateProxy.create(new IcebergSourceProxy(operation, shield), classOf[RowLevelOperation])
-      }
+  override def findsFiles(subquery: LogicalPlan, target: Table): Boolean =
+    IcebergScan.find(target).exists(IcebergCommand.findsFiles(subquery, _))
+
+  override def prepareTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan =
+    RowLevelTarget.replace(command) { (table, operation) =>
+      for {
+        iceberg <- IcebergScan.find(table)
+        scans <- new IcebergCommand(iceberg, command, operation).scans(planner)
+      } yield DelegateProxy.create(new IcebergSourceProxy(operation, scans), classOf[RowLevelOperation])
     }
 
   private val incremental = Seq(

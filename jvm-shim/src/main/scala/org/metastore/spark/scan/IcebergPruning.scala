@@ -29,6 +29,7 @@ private[scan] final class IcebergPruning(
       above.order.isDefined,
       above.limit,
       planner.restriction,
+      planner.takesKeys,
       planner.estimates)
 
   private lazy val skipping = {
@@ -127,7 +128,7 @@ private[scan] final class IcebergPruning(
   private def joinOf(scanned: ScannedFiles, decision: ScanDecision): Option[IcebergJoin] = {
     def decide(keys: Seq[Expression]): ScanDecision =
       planner.plan(scanned, ScanRequest(conjuncts ++ keys, isJoined = true)).decision
-    if (planner.restriction.isEmpty && decision.version.nonEmpty && above.limit.isEmpty)
+    if (planner.takesKeys && decision.version.nonEmpty && above.limit.isEmpty)
       Some(new IcebergJoin(output, decide))
     else None
   }

@@ -12,7 +12,7 @@ import org.metastore.spark.statistics.objects.TableIdentity
 import org.metastore.spark.tables.{IcebergTable, Reflection}
 
 /** An Iceberg table whose data are scanned. */
-private[scan] final class IcebergScan(spark: Table) {
+private[scan] final class IcebergScan(val spark: Table) {
   private val table = IcebergTable(spark)
 
   def uuid: String = table.uuid
@@ -20,6 +20,9 @@ private[scan] final class IcebergScan(spark: Table) {
   def name: String = spark.name
   def id: TableIdentity =
     TableIdentity(IcebergTable.name, uuid, location, name, table.nameMapping, table.ownFiles)
+
+  /** Whether both read the same snapshot of the same table. */
+  def isSameSnapshot(other: IcebergScan): Boolean = uuid == other.uuid && snapshot == other.snapshot
 
   /** The files of the snapshot that a scan reads. */
   def live(by: String, scan: AnyRef, number: Option[Long], unasked: Seq[Predicate]): LiveFiles =

@@ -2,8 +2,7 @@ package org.metastore.spark.scan
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{
-  Alias, And, Attribute, AttributeMap, Expression, KnownFloatingPointNormalized, NamedExpression,
-  PlanExpression
+  And, Attribute, Expression, KnownFloatingPointNormalized, PlanExpression
 }
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
@@ -16,6 +15,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.metastore.RowLevelTarget
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.JoinKeys
@@ -123,16 +123,21 @@ private object BuildSide {
 
   /** Whether each run of the side has the same keys. A filter that waits for another sub-query may wait for its own thread. */
   def isRepeatable(plan: LogicalPlan, keys: Seq[Expression]): Boolean =
-    plan.deterministic && keys.forall(_.deterministic) && !plan.exists(!isFixed(_))
+    keys.forall(_.deterministic) && !plan.exists(!isFixed(_))
 
   // A LIMIT or a sample may take other rows the next time, and other nodes may do anything.
   private def isFixed(node: LogicalPlan): Boolean = node match {
     case _: Project | _: Filter | _: Join | _: Aggregate | _: Union =>
-      !node.expressions.exists(_.exists(_.isInstanceOf[PlanExpression[_]]))
+      node.expressions.forall(one => isFixed(one) && !one.exists(_.isInstanceOf[PlanExpression[_]]))
     case _: DataSourceV2ScanRelation | _: LocalRelation | _: OneRowRelation | _: Range => true
     case _: InMemoryRelation | _: LogicalRDD => true
     case other => FileRelation.unapply(other).isDefined
   }
+
+  private def isFixed(expression: Expression): Boolean =
+    expression.transform {
+      case counter if ScanFormats.countsRows(counter) => counter.children.head
+    }.deterministic
 }
 
 /** Finds the scan of ours that a join key comes from, below nodes that let a filter by the key pass. */
@@ -143,8 +148,8 @@ private final class KeyTarget(planner: ScanPlanner) {
       plan: LogicalPlan,
       key: Expression)(filter: (LogicalPlan, Expression) => Option[Expression]): Option[LogicalPlan] =
     plan match {
-      case project: Project if project.projectList.forall(_.deterministic) =>
-        above(project.child, below(project.projectList, key))(filter).map(child =>
+      case project: Project if project.projectList.forall(_.deterministic) || numbersTarget(project) =>
+        above(project.child, RowFilters.below(project.projectList, key))(filter).map(child =>
           project.copy(child = child))
       case only @ Filter(condition, scan) if condition.deterministic && isTarget(scan) =>
         filterOf(scan, key)(filter).map(more => only.copy(And(condition, more), withKeys(scan)))
@@ -160,6 +165,22 @@ private final class KeyTarget(planner: ScanPlanner) {
       case _ => None
     }
 
+  /** Whether a plan adds no more to the target of a MERGE than numbers and file names, by which the command knows its rows. */
+  private def numbersTarget(plan: LogicalPlan): Boolean = plan match {
+    case Project(list, child) => list.forall(RowFilters.isPlain) && numbersTarget(child)
+    case Filter(condition, child) => condition.deterministic && numbersTarget(child)
+    case scan => isReadOfCommand(scan)
+  }
+
+  private def isReadOfCommand(plan: LogicalPlan): Boolean = plan match {
+    case scan: DataSourceV2ScanRelation => RowLevelTarget.isRead(scan.relation)
+    case FileRelation(files) => ScanMark.find(files) match {
+        case Some(permit: ScanMark.Permit) => permit.command.isDefined
+        case _ => false
+      }
+    case _ => false
+  }
+
   private def isFixed(join: Join): Boolean = join.condition.forall(_.deterministic)
 
   private def filterOf(
@@ -167,12 +188,6 @@ private final class KeyTarget(planner: ScanPlanner) {
       key: Expression)(filter: (LogicalPlan, Expression) => Option[Expression]) = {
     val plain = withoutNormalization(key)
     if (isPrunable(scan, plain)) filter(scan, plain) else None
-  }
-
-  /** The key in terms of the columns below a projection. */
-  private def below(list: Seq[NamedExpression], key: Expression): Expression = {
-    val definitions = list.collect { case alias @ Alias(child, _) => alias.toAttribute -> child }
-    ReplacedColumns(key, AttributeMap(definitions))
   }
 
   // A filter on columns of one side may go below a join that neither adds rows to that side nor makes nulls of its columns.
@@ -193,7 +208,7 @@ private final class KeyTarget(planner: ScanPlanner) {
 
   private def isTarget(plan: LogicalPlan): Boolean = plan match {
     case FileRelation(files) => ScanMark.find(files) match {
-        case Some(permit: ScanMark.Permit) => permit.wanted.isEmpty
+        case Some(permit: ScanMark.Permit) => permit.takesKeys
         case _ => false
       }
     case relation: DataSourceV2ScanRelation => PrunedScan.withKeys(relation.scan).isDefined

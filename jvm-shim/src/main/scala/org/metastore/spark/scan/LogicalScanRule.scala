@@ -19,7 +19,9 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     val settings = new MetastoreConf(conf)
     if (!settings.pruningEnabled && !settings.cboEnabled) plan
     else ScanPlanner.recover("A query", plan) {
-      PlanScope.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites) match {
+      val scope =
+        PlanScope.judge(plan, PlanningContext.current.write, settings)(ScanFormats.findsFiles(plan, _))
+      scope match {
         case Some(scope) => decide(plan, scope, settings)
         case None => plan
       }
@@ -89,7 +91,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
       case leaf: LeafNode =>
         val isUnlimited = above.order.isEmpty && !planner.limits
         prepare(leaf, if (isUnlimited) above.copy(limit = None) else above, planner)
-      case command: Command => shieldTarget(command, planner).mapChildren {
+      case command: Command => prepareTarget(command, planner).mapChildren {
           // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
           case target: LeafNode if !LogicalScanRule.isQueryOf(command) => target
           case query => rewrite(query, ScanContext(), planner)
@@ -102,8 +104,8 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
       new AggregateAnswer(planner).replace(aggregate)
     }
 
-  private def shieldTarget(command: Command, planner: ScanPlanner): LogicalPlan = command match {
-    case write: V2WriteCommand => orUnchanged(write)(ScanFormats.shieldTarget(write, planner))
+  private def prepareTarget(command: Command, planner: ScanPlanner): LogicalPlan = command match {
+    case write: V2WriteCommand => orUnchanged(write)(ScanFormats.prepareTarget(write, planner))
     case other => other
   }
 

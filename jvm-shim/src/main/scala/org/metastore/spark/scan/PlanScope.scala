@@ -1,7 +1,10 @@
 package org.metastore.spark.scan
 
-import org.apache.spark.sql.catalyst.plans.logical.{Command, LogicalPlan, Subquery}
+import org.apache.spark.sql.catalyst.plans.logical.{Command, LogicalPlan, Subquery, V2WriteCommand}
+import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.metastore.RowLevelTarget
 
+import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.tables.TableFormats
 
@@ -12,14 +15,21 @@ object PlanScope {
   sealed trait Scope
   case object Everything extends Scope
 
+  /** The scans find the data files, or the rows, that a row-level command changes. */
+  final case class OfCommand(pruning: RowLevelPruning) extends Scope
+
   /** No change; every scan shows the reason. */
   final case class NoChange(reason: Reason) extends Scope
 
   /** Estimates may be corrected, no file may be dropped. */
   final case class NumbersOnly(reason: Reason) extends Scope
 
-  /** A write. */
-  final case class Write(node: String, rowLevel: Boolean, ofFormat: Boolean) {
+  /**
+   * A write.
+   *
+   * @param target the table whose rows a row-level command changes, where Spark plans the command
+   */
+  final case class Write(node: String, rowLevel: Boolean, ofFormat: Boolean, target: Option[Table]) {
 
     /** The write with the least rank decides. */
     def rank: Int = if (ofFormat) 0 else if (rowLevel) 1 else 2
@@ -39,7 +49,8 @@ object PlanScope {
   /** The first sign of a write in a plan; a row-level one if there is any. */
   def write(plan: LogicalPlan): Option[Write] = {
     val signs = plan.collect {
-      case node if isWrite(node) => Write(node.nodeName, rowLevel(className(node)), isOfFormat(node))
+      case node if isWrite(node) =>
+        Write(node.nodeName, rowLevel(className(node)), isOfFormat(node), targetOf(node))
     }
     signs.sortBy(_.rank).headOption
   }
@@ -50,23 +61,44 @@ object PlanScope {
     case _ => false
   }
 
-  /** The scope of a plan; None for a stream, whose plan is not touched, not even to show a reason. */
-  def judge(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Option[Scope] =
+  /**
+   * The scope of a plan; None for a stream, whose plan is not touched, not even to show a reason.
+   *
+   * @param findsFiles whether the plan finds the data files of this target that a row-level command changes
+   */
+  def judge(plan: LogicalPlan, query: Option[Write], settings: MetastoreConf)(
+      findsFiles: Table => Boolean): Option[Scope] =
     if (isStream(plan)) None
     else if (plan.exists(node => policies.exists(className(node).contains)))
       Some(NoChange(Reason(ReasonCode.RowPolicy)))
-    else Some(ofWrite(plan, query, insideWrites))
+    else Some(ofWrite(plan, query, settings)(findsFiles))
 
-  private def ofWrite(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Scope = {
+  private def ofWrite(plan: LogicalPlan, query: Option[Write], settings: MetastoreConf)(
+      findsFiles: Table => Boolean): Scope = {
     val isSubquery = plan.isInstanceOf[Subquery]
     write(plan).orElse(if (isSubquery) query else None) match {
-      // A sub-query of a row-level command may be the one that looks for the files to rewrite.
-      case Some(Write(node, _, true)) => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
-      case Some(Write(node, true, _)) if isSubquery =>
-        NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
-      case Some(_) if !insideWrites => NumbersOnly(Reason(ReasonCode.InsideWrite))
+      case Some(Write(node, _, true, _)) => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
+      case Some(command @ Write(_, true, _, _)) if isSubquery =>
+        ofSubquery(command, settings, command.target.filter(findsFiles))
+      case Some(_) if !settings.pruneInsideWrites => NumbersOnly(Reason(ReasonCode.InsideWrite))
       case _ => Everything
     }
+  }
+
+  // Of the sub-queries of a row-level command one is known: Spark has added it to find the files to rewrite.
+  private def ofSubquery(command: Write, settings: MetastoreConf, searched: Option[Table]): Scope =
+    searched.map(rowLevelPruning(_, settings)) match {
+      case Some(pruning) if pruning.byConditions => OfCommand(pruning)
+      case _ => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> command.node))
+    }
+
+  /** How a command may find its files that changes rows of a table. */
+  def rowLevelPruning(target: Table, settings: MetastoreConf): RowLevelPruning =
+    RowLevelPruning.allowed(settings, TableFormats.open(target).fold(Map.empty[String, String])(_.properties))
+
+  private def targetOf(node: LogicalPlan): Option[Table] = node match {
+    case command: V2WriteCommand => RowLevelTarget.find(command)
+    case _ => None
   }
 
   private def isStream(plan: LogicalPlan): Boolean =

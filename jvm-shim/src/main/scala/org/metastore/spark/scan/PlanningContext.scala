@@ -12,8 +12,11 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.metastore.spark.pruning.EvaluationTime
 
 /** State that the sub-queries and the main plan of one query share while they are planned, in the planning thread. */
-final class PlanningContext(val write: Option[PlanScope.Write]) {
-  private val patience = if (WarmUp.isDone) 1L else PlanningContext.ColdPatience
+final class PlanningContext(val write: Option[PlanScope.Write], isOfCommand: Boolean = false) {
+  private val patience =
+    if (isOfCommand) PlanningContext.CommandPatience
+    else if (WarmUp.isDone) 1L
+    else PlanningContext.ColdPatience
   private val statistics = new HashMap[AnyRef, AnyRef]()
   private val valuesOfEqual = Collections.synchronizedMap(new WeakHashMap[AnyRef, AnyRef]())
   private val spent = new AtomicLong
@@ -69,16 +72,20 @@ object PlanningContext {
   // The timeout is about storage that hangs. Until the warm-up ends, a query may have to load the reader's classes.
   private val ColdPatience = 5L
 
+  // An UPDATE, DELETE or MERGE reads and writes for minutes: it waits for statistics that spare it files.
+  private val CommandPatience = 15L
+
   /** The context of the query that this thread plans. */
   def current: PlanningContext = {
     if (threads.get == null) keep(new PlanningContext(None))
     threads.get
   }
 
-  /** A new query begins in this thread. */
-  def begin(plan: LogicalPlan): PlanningContext = {
+  /** A new query begins in this thread; a table format may run a command by it. */
+  def begin(plan: LogicalPlan, isOfCommand: Boolean): PlanningContext = {
     kept.synchronized(new ArrayList(kept.keySet)).forEach(_.forgetUnused())
-    keep(new PlanningContext(PlanScope.write(plan)))
+    val write = PlanScope.write(plan)
+    keep(new PlanningContext(write, isOfCommand || write.exists(_.rowLevel)))
     EvaluationTime.begin()
     threads.get
   }

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 final class PlanningStartRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     ScanPlanner.recover("A query", ()) {
-      PlanningContext.begin(plan)
+      PlanningContext.begin(plan, ScanFormats.isOfCommand(plan))
       JoinPruningRule.register(session)
     }
     plan

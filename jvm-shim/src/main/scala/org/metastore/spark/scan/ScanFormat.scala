@@ -1,7 +1,9 @@
 package org.metastore.spark.scan
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
+import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation
 
 /** The planning of scans of one table format, beside its `TableFormat`. */
@@ -23,6 +25,21 @@ private[scan] trait ScanFormat {
   /** Lets the format choose files itself, where our rule comes before its own. */
   def prepareRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan = plan
 
-  /** Keeps the format's numbers of a command's own target away from the optimizer; every file of it is read. */
-  def shieldTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan = command
+  /** Whether a query is one of those by which the format runs an UPDATE, DELETE or MERGE. */
+  def isOfCommand(query: LogicalPlan): Boolean = false
+
+  /** Whether an expression is its one child, and counts the rows of a command's source, which makes it not deterministic. */
+  def countsRows(expression: Expression): Boolean = false
+
+  /**
+   * Whether a sub-query asks which data files of a command's target hold rows to change: files without such rows may be
+   * left out of it.
+   */
+  def findsFiles(subquery: LogicalPlan, target: Table): Boolean = false
+
+  /**
+   * Prepares the scans of a command's own target: the optimizer does not get the format's numbers, and files are left out only
+   * where the format needs no more than the rows that the command changes.
+   */
+  def prepareTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan = command
 }

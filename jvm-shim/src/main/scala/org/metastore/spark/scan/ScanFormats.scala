@@ -1,7 +1,9 @@
 package org.metastore.spark.scan
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
+import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation}
 
 import org.metastore.spark.reason.Indexed
@@ -51,9 +53,18 @@ private[scan] object ScanFormats {
     prepared
   }
 
-  /** Keeps the formats' numbers of a command's own target away from the optimizer. */
-  def shieldTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan = {
-    val shielded = all.iterator.map(_.shieldTarget(command, planner)).find(_ ne command)
-    shielded.getOrElse(command)
+  /** As `ScanFormat.isOfCommand`. */
+  def isOfCommand(query: LogicalPlan): Boolean = all.exists(_.isOfCommand(query))
+
+  /** As `ScanFormat.countsRows`. */
+  def countsRows(expression: Expression): Boolean = all.exists(_.countsRows(expression))
+
+  /** As `ScanFormat.findsFiles`. */
+  def findsFiles(subquery: LogicalPlan, target: Table): Boolean = all.exists(_.findsFiles(subquery, target))
+
+  /** As `ScanFormat.prepareTarget`, by the format of the target. */
+  def prepareTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan = {
+    val prepared = all.iterator.map(_.prepareTarget(command, planner)).find(_ ne command)
+    prepared.getOrElse(command)
   }
 }

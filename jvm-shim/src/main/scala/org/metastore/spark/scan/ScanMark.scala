@@ -18,10 +18,20 @@ private[scan] object ScanMark {
   /**
    * A permit to drop files of the table at `root` by the statistics of this fingerprint; Spark narrows the paths that it reads.
    *
-   * @param wanted the rows that are enough; None: all are wanted
+   * @param wanted  the rows that are enough; None: all are wanted
+   * @param command how the row-level command may find files that the scan finds files for; None of queries
    */
-  final case class Permit(fingerprint: String, root: String, wanted: Option[WantedRows]) extends ScanMark {
-    override def asOption: (String, String) = Key -> s"ok:$fingerprint:${wanted.fold("")(_.text)}:$root"
+  final case class Permit(
+      fingerprint: String,
+      root: String,
+      wanted: Option[WantedRows],
+      command: Option[RowLevelPruning] = None)
+    extends ScanMark {
+    override def asOption: (String, String) =
+      Key -> s"ok:$fingerprint:${wanted.fold("")(_.text)}:${command.fold("")(_.name)}:$root"
+
+    /** Whether the keys of joins may choose files. */
+    def takesKeys: Boolean = wanted.isEmpty && command.forall(_.byKeys)
   }
 
   /** The reason to leave the scan alone. */
@@ -35,9 +45,13 @@ private[scan] object ScanMark {
   def find(relation: HadoopFsRelation): Option[ScanMark] =
     relation.options.get(Key).map(parse)
 
-  private def parse(text: String): ScanMark = text.split(":", 4) match {
-    case Array("ok", fingerprint, wanted, root) =>
-      Permit(fingerprint, root, if (wanted.isEmpty) None else Some(WantedRows.parse(wanted)))
+  private def parse(text: String): ScanMark = text.split(":", 5) match {
+    case Array("ok", fingerprint, wanted, command, root) =>
+      Permit(
+        fingerprint,
+        root,
+        if (wanted.isEmpty) None else Some(WantedRows.parse(wanted)),
+        RowLevelPruning.named(command))
     case Array("no", code, _*) =>
       Refusal(
         ReasonCode.all.find(_.name == code).getOrElse(ReasonCode.Failed),

@@ -35,10 +35,19 @@ private[scan] final class ScanPlanner(
   val restriction: Option[Reason] = scope match {
     case PlanScope.NoChange(reason) => Some(reason)
     case PlanScope.NumbersOnly(reason) => Some(reason)
-    case PlanScope.Everything if settings.pruningEnabled => None
-    case PlanScope.Everything =>
-      Some(Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.PruningEnabled.key))
+    case _ if settings.pruningEnabled => None
+    case _ => Some(Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.PruningEnabled.key))
   }
+
+  /** Whether the keys of joins may choose files. */
+  def takesKeys: Boolean = restriction.isEmpty && (scope match {
+    case PlanScope.OfCommand(pruning) => pruning.byKeys
+    case _ => true
+  })
+
+  /** The planner of the scans that find what a command changes, in the same plan. */
+  def ofCommand(pruning: RowLevelPruning): ScanPlanner =
+    new ScanPlanner(session, settings, PlanScope.OfCommand(pruning), context)
 
   /** Whether a LIMIT may choose files, by rows that match and by their order. */
   lazy val limits: Boolean = restriction.isEmpty && settings.pruningLimitEnabled && mayLimit

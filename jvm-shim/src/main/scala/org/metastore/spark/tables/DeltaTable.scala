@@ -220,9 +220,12 @@ object DeltaTable extends TableFormat {
 
   private def snapshotOf(index: FileIndex): AnyRef = {
     FormatReleases.require(index)
-    if (index.getClass.getName.endsWith(".PreparedDeltaFileIndex"))
-      Reflection.call[AnyRef](Reflection.call[AnyRef](index, "preparedScan"), "scannedSnapshot")
-    else Reflection.call[AnyRef](index, "getSnapshot")
+    index.getClass.getSimpleName match {
+      case "PreparedDeltaFileIndex" =>
+        Reflection.call[AnyRef](Reflection.call[AnyRef](index, "preparedScan"), "scannedSnapshot")
+      case "TahoeBatchFileIndex" => Reflection.call[AnyRef](index, "snapshot")
+      case _ => Reflection.call[AnyRef](index, "getSnapshot")
+    }
   }
 
   /**

@@ -14,6 +14,15 @@ object RowLevelTarget {
     case other => other
   }
 
+  /** The table whose rows a command changes; None of other commands. */
+  def find(command: V2WriteCommand): Option[Table] = command.table match {
+    case Target(target) => Some(target.table)
+    case _ => None
+  }
+
+  /** Whether a relation reads the target of a command. */
+  def isRead(relation: DataSourceV2Relation): Boolean = relation.table.isInstanceOf[RowLevelOperationTable]
+
   /**
    * Puts another operation in the place of a command's, both where rows are read and where they are written: Spark knows
    * the reading side by the very object on the writing side.

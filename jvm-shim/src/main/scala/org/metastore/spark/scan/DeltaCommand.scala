@@ -1,0 +1,74 @@
+package org.metastore.spark.scan
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.tables.{DeltaTable, FileRelation, Reflection}
+
+/**
+ * An UPDATE, DELETE or MERGE of a Delta table, which Delta runs as several queries.
+ *
+ * The first query finds the files with rows to change: it aggregates them. Files without such a row may be left out of it. What
+ * later queries read is removed from the table: they are not changed.
+ */
+private[scan] object DeltaCommand {
+  private val FilesOfCommand = "org.apache.spark.sql.delta.files.TahoeBatchFileIndex"
+  private val RowCounter = "org.apache.spark.sql.delta.metric.IncrementMetric"
+  private val actions = Set("delete", "update", "batch") // "batch" is MERGE's
+  private val ChangeType = "_change_type" // rows of a change feed are aggregated, too
+  private val Key = "metastore.command"
+  private val Transaction = "org.apache.spark.sql.delta.OptimisticTransaction"
+
+  /** Marks the relations in which a command looks for its files. */
+  def mark(plan: LogicalPlan, session: SparkSession): LogicalPlan =
+    if (!isQueryOf(plan) || writesChanges(plan)) plan
+    else plan.transform { case aggregate: Aggregate =>
+      aggregate.mapChildren(_.transform {
+        case relation: LogicalRelation if isOfCommand(relation) => marked(relation, session)
+      })
+    }
+
+  /** Whether a query is one by which Delta runs a command. */
+  def isQueryOf(plan: LogicalPlan): Boolean = plan.exists(isOfCommand)
+
+  /** How the command may find its files that looks for them in a relation; None of other relations. */
+  def markOf(relation: HadoopFsRelation): Option[RowLevelPruning] =
+    relation.options.get(Key).flatMap(RowLevelPruning.named)
+
+  /** Whether an expression is its child, and counts rows. */
+  def countsRows(expression: Expression): Boolean = expression.getClass.getName == RowCounter
+
+  /** Whether the query is part of a write to a Delta table: MERGE, INSERT .. SELECT, CTAS. */
+  def isInsideWrite(relation: HadoopFsRelation): Boolean = {
+    val loader = relation.location.getClass.getClassLoader
+    val companion = Reflection.load(s"$Transaction$$", loader).getField("MODULE$").get(null)
+    Reflection.call[Option[_]](companion, "getActive").isDefined
+  }
+
+  private def isOfCommand(plan: LogicalPlan): Boolean = plan match {
+    case FileRelation(files) =>
+      files.location.getClass.getName == FilesOfCommand &&
+      actions(Reflection.call[String](files.location, "actionType")) && isInsideWrite(files)
+    case _ => false
+  }
+
+  private def writesChanges(plan: LogicalPlan): Boolean = plan.exists(_.output.exists(_.name == ChangeType))
+
+  private def marked(relation: LogicalRelation, session: SparkSession): LogicalPlan = relation match {
+    case FileRelation(files) if markOf(files).isEmpty =>
+      val allowed =
+        RowLevelPruning.allowed(
+          MetastoreConf.fromSession(session),
+          DeltaTable.fromIndex(files.location).properties)
+      if (!allowed.byConditions) relation
+      else
+        WithTags(
+          relation.copy(relation =
+            files.copy(options = files.options + (Key -> allowed.name))(files.sparkSession)),
+          relation)
+    case other => other
+  }
+}
