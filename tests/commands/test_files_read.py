@@ -1,0 +1,102 @@
+"""UPDATE, DELETE and MERGE read the data files that hold a row to change, and no others."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import lakes
+from commands.random_commands import SOURCE
+from commands.targets import KINDS, WITHOUT_US, Target
+from commands.twins import FILES, fill
+from planner.plans import conf
+
+pytestmark = pytest.mark.spark
+
+_names = itertools.count()
+OFTEN = {"copy-on-write", "merge-on-read", "delta-vectors"}
+RUN = [
+    pytest.param(kind, id=kind.name, marks=() if kind.name in OFTEN else pytest.mark.campaign)
+    for kind in KINDS
+    if kind.format in lakes.FORMATS
+]
+MERGED = "MERGE INTO {t} t USING " + SOURCE + " s ON t.id = s.k "
+MATCHED = MERGED + "WHEN MATCHED THEN UPDATE SET x = -1"
+
+
+@pytest.fixture(scope="module", params=RUN)
+def filled(spark, request):
+    target = fill(spark, request.param, f"files_read_{next(_names)}")
+    yield target
+    target.drop()
+
+
+@pytest.fixture
+def target(filled):
+    """The same files before each test."""
+    before = filled.version()
+    yield filled
+    if filled.version() != before:
+        filled.restore(before)
+
+
+@pytest.fixture
+def source(spark):
+    """Three keys of rows that there are."""
+    spark.range(100, 1000, 300).selectExpr("id k", "CAST(id AS INT) code").createOrReplaceTempView(SOURCE)
+
+
+def files_with(target: Target, condition: str) -> int:
+    """Data files with a row that satisfies a condition."""
+    with conf(target.spark, **WITHOUT_US):
+        file = "_file" if target.kind.format == "iceberg" else "_metadata.file_path"
+        return len(target.spark.sql(f"SELECT DISTINCT {file} FROM {target.name} WHERE {condition}").collect())
+
+
+def read_by(target: Target, statement: str, mode: str) -> int:
+    """Data files read to find those that a statement changes."""
+    change = target.run(
+        lambda name: target.spark.sql(statement.format(t=name)), {"spark__metastore__pruning__rowLevel": mode}
+    )
+    assert change.error == ""
+    first = [read for read, files in change.read if files]
+    return first[0] if first else FILES
+
+
+@pytest.mark.parametrize("condition", ["s = md5('78')", "id BETWEEN 300 AND 302"])
+def test_conditions_find_their_files(target, condition):
+    needed = files_with(target, condition)
+    assert read_by(target, f"UPDATE {{t}} SET x = x + 1 WHERE {condition}", "conditions") == needed < FILES
+
+
+def test_keys_of_a_merge_find_their_files(target, source):
+    needed = files_with(target, f"id IN (SELECT k FROM {SOURCE})")
+    assert read_by(target, MATCHED, "all") == needed < FILES
+
+
+def test_without_keys_a_merge_reads_every_file(target, source):
+    assert read_by(target, MATCHED, "conditions") == FILES
+
+
+def test_conditions_on_the_target_count_in_a_merge(target, source):
+    if target.kind.format == "delta":
+        pytest.skip("Delta numbers the rows of the target below its conditions")
+    statement = MERGED + "AND t.s = md5('400') WHEN MATCHED THEN DELETE"
+    assert read_by(target, statement, "conditions") == 1
+
+
+def test_rows_that_no_source_matches_are_looked_for_everywhere(target, source):
+    statement = MATCHED + " WHEN NOT MATCHED BY SOURCE AND t.id = 7 THEN DELETE"
+    assert read_by(target, statement, "all") == FILES
+
+
+def test_switched_off_every_file_is_read(target):
+    assert read_by(target, "DELETE FROM {t} WHERE s = md5('78')", "off") == FILES
+
+
+@pytest.mark.parametrize(("given", "read"), [("off", FILES), ("all", 1), ("everything", FILES)])
+def test_a_table_property_can_only_restrict(target, given, read):
+    target.spark.sql(f"ALTER TABLE {target.name} SET TBLPROPERTIES ('metastore.pruning.rowLevel' = '{given}')")
+    assert read_by(target, "DELETE FROM {t} WHERE s = md5('78')", "conditions") == read
+    target.spark.sql(f"ALTER TABLE {target.name} UNSET TBLPROPERTIES ('metastore.pruning.rowLevel')")
