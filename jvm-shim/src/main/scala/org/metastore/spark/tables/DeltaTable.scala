@@ -56,7 +56,7 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
   }
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
-    DeltaTable.walk(schema(snapshot)).map((Leaf.fromField _).tupled)
+    DeltaTable.walk(schema(snapshot)).map(_.toLeaf)
 
   /** Columns by which the files are partitioned, as the log names them, to the names in the table's schema. */
   private def partitionNames(schema: StructType): Map[String, String] =
@@ -103,12 +103,9 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
     call[scala.collection.Seq[String]](metadata, "partitionColumns").toList
 
   override def fieldIds: Map[String, Long] =
-    if (!properties.get(MappingMode).exists(_.equalsIgnoreCase("id"))) Map.empty
-    else {
-      val ids =
-        for ((key, _, field) <- DeltaTable.walk(schema(None)))
-          yield Leaf.key(key) -> field.metadata.getLong(FieldId)
-      ids.toMap
+    if (!properties.getOrElse(MappingMode, "none").equalsIgnoreCase("id")) Map.empty
+    else Indexed.entries(DeltaTable.walk(schema(None))) { leaf =>
+      Leaf.key(leaf.names) -> leaf.field.metadata.getLong(FieldId)
     }
 
   private def file(added: AnyRef, names: Map[String, String]): FileFacts = {

@@ -5,24 +5,25 @@ import org.apache.spark.sql.catalyst.plans.logical.{AnalysisHelper, LogicalPlan,
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkOptimizer, SparkPlan}
 
-/** What the rules of a session that may be somebody's policy make of a plan, wherever `SparkSessionExtensions` put them. */
+/** The rules of a session that may be somebody's policy, wherever `SparkSessionExtensions` put them, applied to a plan. */
 private[spark] final class ExtensionRules(session: SparkSession) {
   private val state = session.sessionState
   private val own = state.optimizer.asInstanceOf[SparkOptimizer]
 
-  /** An optimized plan: as it is in the end, and before filters were pushed into scans, which hide them. */
-  def optimizeWith(plan: LogicalPlan): Seq[LogicalPlan] = run(plan, new RecordingOptimizer(areAsked = true))
+  /** The optimized plan, and the plan before filters were pushed into scans, which hide them. */
+  def optimizeWith(plan: LogicalPlan): Seq[LogicalPlan] =
+    run(plan, new RecordingOptimizer(withPolicies = true))
 
   /** The same plans by Spark's rules alone. */
   def optimizeWithout(plan: LogicalPlan): Seq[LogicalPlan] =
-    run(plan, new RecordingOptimizer(areAsked = false))
+    run(plan, new RecordingOptimizer(withPolicies = false))
 
   /** Whether no strategy makes a physical plan of its own for any part of an optimized plan. */
   def leavePlanning(optimized: LogicalPlan): Boolean = {
     val strategies =
       selectRules(state.experimentalMethods.extraStrategies ++ state.planner.extraPlanningStrategies)
-    val nodes = ReturnAnswer(optimized) +: optimized.collect { case node => node }
-    strategies.forall(strategy => nodes.forall(strategy(_).isEmpty))
+    def isPlanned(node: LogicalPlan) = strategies.exists(strategy => strategy(node).nonEmpty)
+    !isPlanned(ReturnAnswer(optimized)) && !optimized.exists(isPlanned(_))
   }
 
   /** Whether rules for physical plans, which are rare, leave one as it is. */
@@ -38,34 +39,35 @@ private[spark] final class ExtensionRules(session: SparkSession) {
 
   private def run(plan: LogicalPlan, optimizer: RecordingOptimizer): Seq[LogicalPlan] =
     AnalysisHelper.allowInvokingTransformsInAnalyzer {
-      optimizer.execute(all(optimizer.normalizations)(plan)) +: optimizer.beforePushDown.toSeq
+      optimizer.execute(applyAll(optimizer.normalizations, plan)) +: optimizer.beforePushDown.toSeq
     }
 
-  /** What the optimizer's rules make of a plan that was not optimized: Spark's may take away what they look for. */
+  /** Applies the optimizer's rules to a plan that was not optimized: Spark's may take away what they look for. */
   def rewrite(plan: LogicalPlan): LogicalPlan = AnalysisHelper.allowInvokingTransformsInAnalyzer {
-    all(selectRules(
-      own.extendedOperatorOptimizationRules ++ own.preCBORules ++ state.experimentalMethods.extraOptimizations))(
-      plan)
+    val rules =
+      own.extendedOperatorOptimizationRules ++ own.preCBORules ++ state.experimentalMethods.extraOptimizations
+    applyAll(selectRules(rules), plan)
   }
 
-  private def all(rules: Seq[Rule[LogicalPlan]])(plan: LogicalPlan) =
-    rules.foldLeft(plan)((seen, rule) => rule(seen))
+  private def applyAll(rules: Seq[Rule[LogicalPlan]], plan: LogicalPlan) =
+    rules.foldLeft(plan)((result, rule) => rule(result))
 
+  /** The rules that may be policies. */
   private def selectRules[T](rules: scala.collection.Seq[T]): List[T] =
-    rules.filterNot(rule => notAsked.exists(rule.getClass.getName.startsWith)).toList
+    rules.filterNot(rule => noPolicies.exists(rule.getClass.getName.startsWith)).toList
 
-  private val notAsked = TableFormats.all.flatMap(_.rules) ++
+  private val noPolicies = TableFormats.all.flatMap(_.rules) ++
     Seq("org.metastore.", "org.apache.comet.", "org.apache.gluten.", "com.nvidia.spark.rapids.")
 
-  private final class RecordingOptimizer(areAsked: Boolean)
+  private final class RecordingOptimizer(withPolicies: Boolean)
     extends SparkOptimizer(state.catalogManager, state.catalog, state.experimentalMethods) {
-    @volatile private var seen: Option[LogicalPlan] = None
+    @volatile private var recorded: Option[LogicalPlan] = None
 
-    def beforePushDown: Option[LogicalPlan] = seen
+    def beforePushDown: Option[LogicalPlan] = recorded
 
-    private object Watch extends Rule[LogicalPlan] {
+    private object Record extends Rule[LogicalPlan] {
       override def apply(plan: LogicalPlan): LogicalPlan = {
-        seen = Some(plan)
+        recorded = Some(plan)
         plan
       }
     }
@@ -76,11 +78,12 @@ private[spark] final class ExtensionRules(session: SparkSession) {
     override def preCBORules: Seq[Rule[LogicalPlan]] = injected(own.preCBORules)
     // Variants are read in parts by a projection that is none of a policy's.
     override def earlyScanPushDownRules: Seq[Rule[LogicalPlan]] =
-      Watch +: own.earlyScanPushDownRules.filterNot(_.getClass.getSimpleName == "PushVariantIntoScan$").toList
+      Record +: own.earlyScanPushDownRules.filterNot(
+        _.getClass.getSimpleName == "PushVariantIntoScan$").toList
     override def defaultBatches: Seq[Batch] =
-      super.defaultBatches.filter(areAsked || _.name != "User Provided Optimizers")
+      super.defaultBatches.filter(withPolicies || _.name != "User Provided Optimizers")
 
     private def injected(rules: scala.collection.Seq[Rule[LogicalPlan]]) =
-      if (areAsked) selectRules(rules) else Nil
+      if (withPolicies) selectRules(rules) else Nil
   }
 }

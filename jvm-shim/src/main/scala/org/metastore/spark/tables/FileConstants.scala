@@ -1,8 +1,10 @@
 package org.metastore.spark.tables
 
 /**
- * Values that a table's metadata gives to all rows of a data file, as ANALYZE is told of them by column key; null is null.
- * Nothing is known of the columns whose keys are `unknown`.
+ * Values that a table's metadata gives to all rows of a data file.
+ *
+ * @param known   stored texts by column key; null is null
+ * @param unknown keys of columns whose values are unknown
  */
 final case class FileConstants(known: Map[String, String] = Map.empty, unknown: Seq[String] = Nil) {
   def ++(more: FileConstants): FileConstants = FileConstants(known ++ more.known, unknown ++ more.unknown)
@@ -10,7 +12,7 @@ final case class FileConstants(known: Map[String, String] = Map.empty, unknown: 
 
 object FileConstants {
 
-  /** Those of columns that partition a table, by the texts that its metadata has of their values. */
+  /** The constants of partition columns, from the texts of their values in the metadata. */
   def ofTexts(columns: Seq[Leaf], texts: Map[String, String]): FileConstants = {
     val known = Map.newBuilder[String, String]
     val unknown = Seq.newBuilder[String]

@@ -7,15 +7,15 @@ import org.metastore.spark.reason.{Indexed, Reason, ReasonCode, ReasonedFailure}
 /** A table format as it is on the class path; `version` is None where its jar does not tell. */
 final case class Release(format: FormatDescription, version: Option[String]) {
 
-  /** Why its tables are left alone: it is older than any release whose members and meaning we know. */
+  /** The reason to leave its tables alone: it is older than any release whose members and meaning we know. */
   def refusal: Option[Reason] =
-    version.filter(FormatReleases.isBefore(_, format.oldest)).map(found => needs(format.oldest, found))
+    version.filter(FormatReleases.isBefore(_, format.oldest)).map(needs(format.oldest, _))
 
-  /** Why, where something that it should have is missing. */
-  def lacks(member: String): Reason =
-    refusal.getOrElse(needs(
-      s"${format.oldest} to ${format.newest}",
-      s"${version.getOrElse("another")} without $member"))
+  /** The reason to leave its tables alone when it lacks a member. */
+  def lacks(member: String): Reason = {
+    def found = s"${version.getOrElse("another")} without $member"
+    refusal.getOrElse(needs(s"${format.oldest} to ${format.newest}", found))
+  }
 
   private def needs(releases: String, found: String) =
     Reason(ReasonCode.NeedsRelease, "needed" -> s"${format.title} $releases", "found" -> found)
@@ -25,17 +25,19 @@ final case class Release(format: FormatDescription, version: Option[String]) {
 object FormatReleases {
   private lazy val formats = FormatDescription.all.filter(_.packages.nonEmpty)
 
-  // What is found goes with its class: formats may be loaded and unloaded again.
+  // The release goes with its class: formats may be loaded and unloaded again.
   private val releases = new ClassValue[Option[Release]] {
     override def computeValue(c: Class[_]): Option[Release] = {
       // A catalog's own class may extend one of a table format.
       val found = for {
         known <- Supertypes.classesOf(c)
-        format <- formats.find(_.hasClass(known.getName))
+        format <- formatOf(known.getName)
       } yield Release(format, versionOf(known, format).filter(numbers(_).nonEmpty))
       Indexed.first(found)
     }
   }
+
+  private def formatOf(className: String): Option[FormatDescription] = formats.find(_.hasClass(className))
 
   private def versionOf(c: Class[_], format: FormatDescription): Option[String] =
     format.versionClass match {
@@ -51,7 +53,7 @@ object FormatReleases {
 
   /** The release that a class of this name would belong to. */
   def releaseOfClass(name: String, loader: ClassLoader): Option[Release] =
-    formats.find(_.hasClass(name)).flatMap(in(loader, _))
+    formatOf(name).flatMap(in(loader, _))
 
   private def in(loader: ClassLoader, format: FormatDescription): Option[Release] =
     for {
@@ -64,19 +66,24 @@ object FormatReleases {
   def all(loader: ClassLoader): Seq[Release] =
     formats.flatMap(in(loader, _))
 
-  /** Why nothing is done with an object of a release that is too old. */
+  /** The version of the release that an object belongs to. */
+  def version(on: AnyRef): Option[String] = ofClass(on.getClass).flatMap(_.version)
+
+  /** The reason to leave an object alone: its release is too old. */
   def refusal(on: AnyRef): Option[Reason] = ofClass(on.getClass).flatMap(_.refusal)
 
   /** @throws UnsupportedRelease where there is such a reason */
-  def require(on: AnyRef): Unit = refusal(on).foreach(why => throw new UnsupportedRelease(why))
+  def require(on: AnyRef): Unit = refusal(on).foreach(reason => throw new UnsupportedRelease(reason))
 
   private[tables] def isBefore(version: String, oldest: String): Boolean = {
     val pairs = numbers(version).zipAll(numbers(oldest), 0, 0)
-    pairs.find { case (found, needed) => found != needed }.exists { case (found, needed) => found < needed }
+    val different = pairs.dropWhile { case (found, needed) => found == needed }
+    different.nonEmpty && different.head._1 < different.head._2
   }
 
+  /** The numbers at the beginning of a version: those of `1.5.0-SNAPSHOT` are 1, 5 and 0. */
   private def numbers(version: String): Seq[Int] =
-    version.split("[.-]").toSeq.map(part => Try(part.toInt)).takeWhile(_.isSuccess).map(_.get)
+    version.split("[.-]").toSeq.takeWhile(part => Try(part.toInt).isSuccess).map(_.toInt)
 }
 
 /** This release of a table format cannot be used: `reason` says which one is needed. */
@@ -87,8 +94,8 @@ final class UnsupportedRelease(override val reason: Reason)
 object UnsupportedRelease {
 
   /** The error about a missing member that a release should have. */
-  def apply(release: Option[Release], member: String): UnsupportedRelease =
-    new UnsupportedRelease(release.fold(Reason(
-      ReasonCode.Failed,
-      "error" -> s"there is no $member"))(_.lacks(member)))
+  def apply(release: Option[Release], member: String): UnsupportedRelease = {
+    def unknownRelease = Reason(ReasonCode.Failed, "error" -> s"there is no $member")
+    new UnsupportedRelease(release.fold(unknownRelease)(_.lacks(member)))
+  }
 }

@@ -4,96 +4,128 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.collection.mutable
 import scala.collection.JavaConverters._
-import scala.util.Try
+import scala.util.{Success, Try}
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation
+import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation}
 import org.apache.spark.sql.types.{ArrayType, DataType, MapType, StructType}
 
 import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.cache.StatisticsCache
 
-/** The columns that a relation shows, and how the data files of its table call them. */
+/** The columns that a relation shows, and the names that the data files of its table have for them. */
 private[spark] final class HudiColumns private (schema: StructType, history: Option[SchemaHistory]) {
 
   /** Readers look for columns by their names, or, where the table's schema was changed by schema-on-read, by their ids. */
   lazy val leaves: IndexedSeq[Leaf] =
-    for ((names, path, field) <- Leaf.walk(schema, _.name)) yield {
-      val key = history.fold[Seq[String]](names)(_.key(path, field.dataType))
-      Leaf.fromField(key, path, field)
+    for (leaf <- Leaf.walk(schema, _.name)) yield {
+      val key = history.fold[Seq[String]](leaf.names)(_.key(leaf.path, leaf.field.dataType))
+      Leaf.fromField(key, leaf.path, leaf.field)
     }
 
   /** Whether readers look for ids. */
   def areById: Boolean = history.isDefined
 
-  /** Keys of the columns whose name tells not of every file what it holds. */
+  /** Keys of the columns that have other names in some data files. */
   lazy val renamed: Set[String] =
     if (!areById) Set.empty
     else Indexed.set(leaves.filter(leaf => leaf.key != Leaf.key(leaf.path)))(_.key)
 
-  /** What the base file that an instant wrote calls those columns, as far as that is certain; none where it is null. */
-  def heldIn(instant: String): Map[String, Option[String]] = {
-    val names = for {
-      when <- Try(instant.toLong).toOption.toSeq
-      schemas <- history.toSeq
-      leaf <- leaves if leaf.path.length == 1 && renamed(leaf.key)
-      name <- schemas.held(leaf.path.head, when)
-    } yield leaf.key -> name
-    names.toMap
+  /** The renamed columns in the base file that an instant wrote. */
+  def inFile(instant: String): ColumnsInFile = {
+    val nulls = Map.newBuilder[String, String]
+    val names = Map.newBuilder[String, String]
+    val unknown = Seq.newBuilder[String]
+    for (leaf <- leaves if renamed(leaf.key)) nameOf(leaf, instant) match {
+      case NameInFile.Known(name) => names += leaf.key -> name
+      case NameInFile.Missing => nulls += leaf.key -> null
+      case NameInFile.Uncertain => unknown += leaf.key
+    }
+    ColumnsInFile(names.result(), FileConstants(nulls.result(), unknown.result()))
   }
+
+  private def nameOf(leaf: Leaf, instant: String): NameInFile = (history, Try(instant.toLong)) match {
+    case (Some(schemas), Success(when)) if leaf.path.length == 1 => schemas.nameInFile(leaf.path.head, when)
+    case _ => NameInFile.Uncertain
+  }
+}
+
+/** Names of columns in a data file by key, and what is known of the other columns. */
+private[spark] final case class ColumnsInFile(names: Map[String, String], others: FileConstants)
+
+/** The name of a column in a data file. */
+private sealed trait NameInFile
+
+private object NameInFile {
+  final case class Known(name: String) extends NameInFile
+
+  /** The column is null in all rows of the file. */
+  case object Missing extends NameInFile
+
+  /** Readers of the file may find the column, another column, or nothing. */
+  case object Uncertain extends NameInFile
 }
 
 private[spark] object HudiColumns {
 
-  /** Those of a relation, or why nothing can be said of them. */
+  /** The columns of a relation, or why their names in data files are unknown. */
   def read(relation: HadoopFsRelation): Either[String, HudiColumns] = {
-    def byName = new HudiColumns(relation.schema, None)
     val metaClient = Reflection.call[AnyRef](relation.location, "metaClient")
     querySchema(relation) match {
-      case Some(None) => Right(byName)
-      case Some(Some(schema)) if !isOld(relation) =>
+      case Success(None) => Right(byName(relation))
+      case Success(Some(schema)) if !isOld(relation) =>
         val commits = Reflection.value[String](relation.fileFormat, "validCommits").split(',')
         val valid = Indexed.set(commits)(_.takeWhile(_.isDigit))
         Right(new HudiColumns(relation.schema, Some(SchemaHistory(relation, schema, metaClient, valid))))
-      case _ => if (SchemaFiles.find(relation, metaClient).isEmpty) Right(byName) else Left(Unknown)
+      case _ => if (SchemaFiles.find(relation, metaClient).isEmpty) Right(byName(relation)) else Left(Unknown)
     }
   }
+
+  /** The columns of a relation; by their names where `read` refuses. */
+  def readOrByName(relation: HadoopFsRelation): HudiColumns = read(relation).getOrElse(byName(relation))
+
+  private def byName(relation: HadoopFsRelation) = new HudiColumns(relation.schema, None)
 
   private val Unknown =
     "its schema was changed by schema-on-read: files call columns by names that now may mean others"
 
-  /** The schema with ids by which a relation reads; None inside where it reads by names, None where this is not known. */
-  private def querySchema(relation: HadoopFsRelation): Option[Option[AnyRef]] = Try {
-    val told = Reflection.value[AnyRef](relation.fileFormat, "tableSchema")
-    Reflection.option[AnyRef](Reflection.call[AnyRef](told, "internalSchema"))
-  }.toOption
+  /** The schema with ids by which a relation reads; None where it reads by names. */
+  private def querySchema(relation: HadoopFsRelation): Try[Option[AnyRef]] = Try {
+    val schema = Reflection.value[AnyRef](relation.fileFormat, "tableSchema")
+    Reflection.option[AnyRef](Reflection.call[AnyRef](schema, "internalSchema"))
+  }
 
   private val Oldest = "1.2"
 
-  private def isOld(relation: HadoopFsRelation): Boolean = {
-    val version = FormatReleases.ofClass(relation.location.getClass).flatMap(_.version)
-    version.forall(FormatReleases.isBefore(_, Oldest))
-  }
+  private def isOld(relation: HadoopFsRelation): Boolean =
+    FormatReleases.version(relation.location).forall(FormatReleases.isBefore(_, Oldest))
 }
 
 /** A column at the root of a schema. */
 private final case class RootColumn(id: Int, name: String, kind: JsonNode, isOptional: Boolean)
 
 /** A schema that was valid from an instant on. */
-private final case class SchemaVersion(since: Long, columns: Seq[RootColumn])
+private final case class SchemaVersion(since: Long, columns: Seq[RootColumn]) {
+
+  /** The name of a column; empty where the schema has no such column. */
+  def nameOf(id: Int): String = columns.find(_.id == id).fold("")(_.name)
+}
+
+/** The name of a column from an instant on; empty where it has none. */
+private final case class NameChange(since: Long, name: String)
 
 /**
  * The schemas of a table that schema-on-read has changed.
  *
- * What a column's statistics say of a file depends on the file and on the column's key alone, whenever the file was analyzed: a
- * key is a name that every schema has given to this column and to no other, or it lists since when the column has had which name.
+ * Statistics of a column in a file depend on the file and on the column's key alone, whenever the file was analyzed: a key is
+ * the name that every schema gives to this column and to no other, or the list of its names with their instants.
  *
  * @param query   the schema by which a relation reads
- * @param known   all that lie in the table
- * @param history those in which readers look up a file's, oldest first
+ * @param known   all schemas of the table
+ * @param history the schemas among which readers look for that of a file, oldest first
  */
 private final class SchemaHistory(
     query: AnyRef,
@@ -106,60 +138,57 @@ private final class SchemaHistory(
   def key(path: Seq[String], dataType: DataType): Seq[String] = {
     val id = idOf(path.head)
     val isPlain = path.length == 1 && !SchemaHistory.isNested(dataType)
-    val all = known.flatMap(_.columns)
-    val same = all.filter(column => column.id == id || column.name.equalsIgnoreCase(path.head))
+    val same = columns.filter(column => column.id == id || column.name.equalsIgnoreCase(path.head))
     val hasOneName = same.nonEmpty && same.forall(column => column.id == id && column.name == path.head)
+    val changes = changesOf(id)
     if (hasOneName && (isPlain || same.map(_.kind).distinct.size == 1)) path
-    else names(id) match {
-      case Some(changes) if isPlain => Marker +: (for ((since, name) <- changes) yield s"$since=$name")
-      case _ => Marker +: path
-    }
+    else if (isPlain && changes.nonEmpty)
+      Marker +: changes.map(change => s"${change.since}=${change.name}")
+    else Marker +: path
   }
 
-  /** What the base file that an instant wrote calls a column; none inside where it is null in it, none where this is not certain. */
-  def held(column: String, when: Long): Option[Option[String]] = {
+  private lazy val columns: Seq[RootColumn] = known.flatMap(_.columns)
+
+  /** The name of a column in the base file that an instant wrote. */
+  def nameInFile(column: String, instant: Long): NameInFile = {
     val id = idOf(column)
-    for {
-      had <- names(id)
-      schema <- readers.getOrElseUpdate(when, Try(SchemaHistory.readers(metaClient, when)).toOption)
-      nameThen = had.takeWhile(_._1 <= when).lastOption.map(_._2)
-      held <- held(id, had, nameThen, schema)
-    } yield held
+    val changes = changesOf(id)
+    def schema = readerSchemas.getOrElseUpdate(instant, Try(SchemaHistory.readerSchema(metaClient, instant)))
+    if (changes.isEmpty || schema.isFailure) NameInFile.Uncertain
+    else nameInFile(id, changes, instant, schema.get)
   }
 
   // Readers ask the commit of a file first, as long as it is not archived, and a commit may have begun before a change.
-  private def held(
-      id: Int,
-      had: Seq[(Long, String)],
-      name: Option[String],
-      schema: AnyRef): Option[Option[String]] = {
-    def field(by: AnyRef) =
-      Option(Reflection.call[AnyRef](schema, "findField", by)).map(Reflection.call[String](_, "name"))
+  private def nameInFile(id: Int, changes: Seq[NameChange], instant: Long, schema: AnyRef): NameInFile = {
+    def findField(by: AnyRef) = Option(Reflection.call[AnyRef](schema, "findField", by))
     // Where a file has another column of the name, readers look for a name that no column has.
-    def isOthers = had.forall { case (_, name) => field(name).isDefined && field(name + "suffix").isEmpty }
-    field(Int.box(id)) match {
-      case found: Some[_] => if (found == name) Some(name) else None
-      case None =>
-        def isOptional = known.flatMap(_.columns).forall(column => column.id != id || column.isOptional)
-        if (name.isEmpty && isOthers && isOptional) Some(None) else None
+    def areOfOthers =
+      changes.forall(change => findField(change.name).isDefined && findField(change.name + "suffix").isEmpty)
+    def isOptional = columns.forall(column => column.id != id || column.isOptional)
+    val earlier = changes.takeWhile(_.since <= instant)
+    findField(Int.box(id)) match {
+      case Some(field) if earlier.nonEmpty && Reflection.call[String](field, "name") == earlier.last.name =>
+        NameInFile.Known(earlier.last.name)
+      case None if earlier.isEmpty && areOfOthers && isOptional => NameInFile.Missing
+      case _ => NameInFile.Uncertain
     }
   }
 
   private def idOf(name: String): Int = Reflection.call[Int](query, "findIdByName", name)
 
-  /** Since when a column has had which name; empty where it had none. */
-  private def names(id: Int): Option[Seq[(Long, String)]] = {
-    val changes = Seq.newBuilder[(Long, String)]
+  /** The names that a column has had, oldest first. */
+  private def changesOf(id: Int): Seq[NameChange] = {
+    val changes = Seq.newBuilder[NameChange]
     var last = ""
     for (version <- history) {
-      val name = version.columns.find(_.id == id).fold("")(_.name)
-      if (name != last) changes += version.since -> name
+      val name = version.nameOf(id)
+      if (name != last) changes += NameChange(version.since, name)
       last = name
     }
-    if (changes.result().isEmpty) None else Some(changes.result())
+    changes.result()
   }
 
-  private val readers = mutable.HashMap.empty[Long, Option[AnyRef]]
+  private val readerSchemas = mutable.HashMap.empty[Long, Try[AnyRef]]
 }
 
 private object SchemaHistory {
@@ -173,11 +202,10 @@ private object SchemaHistory {
       metaClient: AnyRef,
       valid: Set[String]): SchemaHistory = {
     val files = SchemaFiles.find(relation, metaClient)
-    val read =
-      files.map(file => SchemaFiles.instant(file) -> SchemaFiles.read(file, relation.sparkSession))
-    val certain = for ((instant, versions) <- read if valid(instant)) yield instant -> versions
-    val newest = if (certain.isEmpty) Nil else certain.sortBy(_._1).last._2
-    new SchemaHistory(query, metaClient, read.flatMap(_._2), newest.sortBy(_.since))
+    val versions = Indexed.entries(files)(file => file -> SchemaFiles.read(file, relation.sparkSession))
+    val certain = files.filter(file => valid(SchemaFiles.instant(file)))
+    val newest = if (certain.isEmpty) Nil else versions(certain.sortBy(SchemaFiles.instant).last)
+    new SchemaHistory(query, metaClient, files.flatMap(versions), newest.sortBy(_.since))
   }
 
   private def isNested(dataType: DataType): Boolean = dataType match {
@@ -188,11 +216,11 @@ private object SchemaHistory {
   private val ReadersClass = "org.apache.hudi.common.util.InternalSchemaCache"
 
   /** The schema with which Hudi's readers read the base file that an instant wrote. */
-  private def readers(metaClient: AnyRef, when: Long): AnyRef =
+  private def readerSchema(metaClient: AnyRef, instant: Long): AnyRef =
     Reflection.callStatic[AnyRef](
       Reflection.load(ReadersClass, metaClient.getClass.getClassLoader),
       "getInternalSchemaByVersionId",
-      Long.box(when),
+      Long.box(instant),
       metaClient)
 }
 
@@ -202,23 +230,23 @@ private object SchemaFiles {
   private val BytesOfName = 200L
   private val mapper = new ObjectMapper
 
-  /** Those that a relation may know of. */
+  /** The files of a relation's table. */
   def find(relation: HadoopFsRelation, metaClient: AnyRef): Seq[Path] = {
     val folder = Reflection.call[String](metaClient, "getSchemaFolderName")
-    def latest = Reflection.option[AnyRef](Reflection.call[AnyRef](
-      relation.location,
-      "getLatestCompletedInstant")).map(_.toString)
-    // A query of an older instant may see names that were given later.
-    val newest = Try(if (HudiMembers.asOf(relation.location).isEmpty) latest else None).toOption.flatten
     def files = HudiMembers.list(new Path(folder), relation.sparkSession).filter(_.getName.endsWith(Ending))
-    newest match {
-      case None => files
-      case Some(instant) => // a change makes another instant
+    Try(newestInstant(relation.location)) match {
+      case Success(Some(instant)) => // a change makes another instant
         StatisticsCache.getOrLoad[Seq[Path]](
           s"schemas:$folder:$instant",
           found => BytesOfName * (found.length + 1))(files)
+      case _ => files
     }
   }
+
+  /** The newest instant, if the query reads it: a query of an older one may see names that were given later. */
+  private def newestInstant(index: FileIndex): Option[AnyRef] =
+    if (HudiMembers.asOf(index).isDefined) None
+    else Reflection.option[AnyRef](Reflection.call[AnyRef](index, "getLatestCompletedInstant"))
 
   /** The instant of the change, in the names of Hudi's newer timelines before that of its completion. */
   def instant(file: Path): String = file.getName.takeWhile(_.isDigit)

@@ -48,6 +48,7 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
     call[java.util.List[AnyRef]](completed, "getInstants").asScala.map(requestedTime).sorted.toList
   }
 
+  /** The last instant that is not after another one. */
   private def lastUpTo(bound: String): Option[String] = instants.takeWhile(_ <= bound).lastOption
 
   private def requestedTime(instant: AnyRef): String =
@@ -76,7 +77,7 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
     HudiTable.leaves(snapshot.fold(relation)(at))
 
-  private lazy val columns = HudiColumns.read(relation).toOption
+  private lazy val columns = HudiColumns.readOrByName(relation)
 
   override def dataFiles(snapshot: String): Seq[DataFile] = filesOf(slicesOf(snapshot)).map(_.live)
 
@@ -85,81 +86,85 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   override def isKeptBySession: Boolean = true
 
   override def facts: SnapshotFacts = {
-    val slices = current.toSeq.flatMap(slicesOf)
-    SnapshotFacts(
-      current,
-      filesOf(slices),
-      hasOtherRows = slices.exists { case (_, slice) => HudiTable.baseFile(slice).isEmpty })
+    val slices = if (current.isEmpty) Nil else slicesOf(current.get)
+    SnapshotFacts(current, filesOf(slices), hasOtherRows = slices.exists(_.baseFile.isEmpty))
   }
 
-  private def slicesOf(snapshot: String): Seq[(Map[String, String], AnyRef)] =
-    HudiTable.slices(at(snapshot).location)
+  private def slicesOf(snapshot: String): Seq[HudiSlice] = HudiTable.slices(at(snapshot).location)
 
-  private def filesOf(slices: Seq[(Map[String, String], AnyRef)]): Seq[FileFacts] = {
-    val files =
-      for {
-        (partition, slice) <- slices
-        base <- HudiTable.baseFile(slice)
-      } yield file(partition, slice, base)
+  private def filesOf(slices: Seq[HudiSlice]): Seq[FileFacts] = {
+    val files = for (slice <- slices; base <- slice.baseFile) yield file(slice, base)
     files.sortBy(_.live.path)
   }
 
-  private def file(partition: Map[String, String], slice: AnyRef, base: AnyRef): FileFacts = {
+  private def file(slice: HudiSlice, base: AnyRef): FileFacts = {
     val path = new Path(call[String](base, "getPath"))
-    val logFiles = call[java.util.stream.Stream[AnyRef]](slice, "getLogFiles").iterator.asScala.toList
-    val logs = logFiles.map(call[String](_, "getFileName"))
-    val deleted = if (logs.isEmpty) Some(0L) else None
-    val live =
-      DataFile(LakeTable.pathInTable(path, root), call[Long](base, "getFileSize"), None, deleted, partition)
-    val below = new Path(root, path)
-    val held = columns.fold(Map.empty[String, Option[String]])(_.heldIn(call[String](base, "getCommitTime")))
-    val nulls = for ((key, None) <- held) yield key -> (null: String)
-    val names = for ((key, Some(name)) <- held) yield key -> name
-    val unknown = renamed.filterNot(held.contains)
+    val logs = slice.logFiles
+    val live = DataFile(
+      LakeTable.pathInTable(path, root),
+      call[Long](base, "getFileSize"),
+      rows = None,
+      deletedRows = if (logs.isEmpty) Some(0L) else None,
+      slice.partition)
+    val inFile = columns.inFile(call[String](base, "getCommitTime"))
     FileFacts(
       live,
-      below.toString,
-      if (logs.isEmpty) None else Some(logs.sorted.mkString(",")),
-      constants = FileConstants(nulls, unknown),
-      names = names)
+      location = new Path(root, path).toString,
+      deletes = if (logs.isEmpty) None else Some(logs.sorted.mkString(",")),
+      constants = inFile.others,
+      names = inFile.names)
   }
-
-  private def renamed: Seq[String] = columns.toSeq.flatMap(_.renamed)
 
   override def properties: Map[String, String] =
     call[java.util.Map[String, String]](config, "propsMap").asScala.toMap
 
-  /** Those whose values paths alone tell: of all others the data files hold them. */
+  /** The columns whose values stand in paths alone; data files have the values of all others. */
   override def partitionColumns: Seq[String] =
-    if (properties.get(HudiTable.Dropped).exists(_.equalsIgnoreCase("true")))
+    if (properties.getOrElse(HudiTable.Dropped, "false").equalsIgnoreCase("true"))
       HudiTable.partitionColumns(index)
     else Nil
 
   // A catalog lets every column be null; whoever reads the path has what writers declared.
   override lazy val requiredColumns: Set[String] = {
-    def below(struct: StructType, above: Vector[String], nullable: Boolean): Seq[String] =
-      struct.fields.toSeq.flatMap { field =>
-        val (path, mayBeNull) = (above :+ field.name, nullable && field.nullable)
-        field.dataType match {
-          case inner: StructType => below(inner, path, mayBeNull)
-          case _ => if (mayBeNull) Nil else Seq(Leaf.key(path))
-        }
-      }
     val schema = relation.sparkSession.read.format("hudi").load(location).schema
-    (below(schema, Vector.empty, nullable = true) ++ renamed).toSet
+    columns.renamed ++ requiredLeaves(schema, Vector.empty, nullable = true)
   }
 
-  private val known = mutable.HashMap.empty[String, HadoopFsRelation]
+  private def requiredLeaves(struct: StructType, above: Vector[String], nullable: Boolean): Seq[String] =
+    struct.fields.toSeq.flatMap { field =>
+      val path = above :+ field.name
+      val mayBeNull = nullable && field.nullable
+      field.dataType match {
+        case inner: StructType => requiredLeaves(inner, path, mayBeNull)
+        case _ => if (mayBeNull) Nil else Seq(Leaf.key(path))
+      }
+    }
 
+  private val relations = mutable.HashMap.empty[String, HadoopFsRelation]
+
+  /** The relation that reads a snapshot. */
   private def at(snapshot: String): HadoopFsRelation =
     if (current.contains(snapshot)) relation
-    else known.getOrElseUpdate(
-      snapshot, {
-        val byId = columns.exists(_.areById)
-        val reader = relation.sparkSession.read.format("hudi").option(HudiTable.AsOf, snapshot)
-        val read = reader.option(HudiTable.ById, byId).load(location)
-        read.queryExecution.analyzed.collectFirst(HudiTable.relation).get
-      })
+    else relations.getOrElseUpdate(snapshot, load(snapshot))
+
+  private def load(snapshot: String): HadoopFsRelation = {
+    val reader = relation.sparkSession.read.format("hudi").option(HudiTable.AsOf, snapshot)
+    val table = reader.option(HudiTable.ById, columns.areById).load(location)
+    table.queryExecution.analyzed.collectFirst { case FileRelation(files) => files }.get
+  }
+}
+
+/** A base file with its log files, or log files alone, and the values of its partition as text. */
+private final class HudiSlice(val partition: Map[String, String], slice: AnyRef) {
+
+  /** The base file; None where all rows are in log files. */
+  def baseFile: Option[AnyRef] = HudiTable.baseFile(slice)
+
+  /** Names of the log files. */
+  def logFiles: Seq[String] = {
+    val files = Reflection.call[java.util.stream.Stream[AnyRef]](slice, "getLogFiles").iterator.asScala
+    files.map(Reflection.call[String](_, "getFileName")).toList
+  }
 }
 
 object HudiTable extends TableFormat {
@@ -173,11 +178,6 @@ object HudiTable extends TableFormat {
   private val ById = "hoodie.schema.on.read.enable"
   private val InstantFormat = DateTimeFormatter.ofPattern("yyyyMMddHHmmssSSS")
   private val Dropped = "hoodie.datasource.write.drop.partition.columns"
-
-  private val relation: PartialFunction[LogicalPlan, HadoopFsRelation] = {
-    case logical: LogicalRelation if logical.relation.isInstanceOf[HadoopFsRelation] =>
-      logical.relation.asInstanceOf[HadoopFsRelation]
-  }
 
   /** Whether Spark's table is a Hudi table: Hudi shows those that allow schema-on-read. */
   override def is(table: Table): Boolean = table.getClass.getName == TableClass
@@ -253,7 +253,7 @@ object HudiTable extends TableFormat {
   /** Passes a relation that does not read a Hudi table by relations of its own kind, which show no file index. */
   private def requireIndex(relation: AnyRef): Unit =
     if (RelationsWithoutIndex(relation.getClass.getName)) {
-      val found = FormatReleases.ofClass(relation.getClass).flatMap(_.version).getOrElse("an older one")
+      val found = FormatReleases.version(relation).getOrElse("an older one")
       throw new UnsupportedRelease(Reason(
         ReasonCode.NeedsRelease,
         "needed" -> "Hudi 1.0 for a merge-on-read table",
@@ -265,22 +265,19 @@ object HudiTable extends TableFormat {
     LakeTable.qualify(path(Reflection.call[AnyRef](relation.location, "getBasePath")), relation.sparkSession)
 
   /** The leaves of a relation's schema; by their names where nothing can be said of them. */
-  def leaves(relation: HadoopFsRelation): IndexedSeq[Leaf] =
-    HudiColumns.read(relation).fold(_ => leaves(relation.schema), _.leaves)
-
-  private[tables] def leaves(schema: StructType): IndexedSeq[Leaf] =
-    Leaf.walk(schema, _.name).map((Leaf.fromField _).tupled)
+  def leaves(relation: HadoopFsRelation): IndexedSeq[Leaf] = HudiColumns.readOrByName(relation).leaves
 
   /** Why nothing can be said of a table's columns, or of its files. */
   def refusal(relation: HadoopFsRelation): Option[String] = {
     val metaClient = Reflection.call[AnyRef](relation.location, "metaClient")
     val config = Reflection.call[AnyRef](metaClient, "getTableConfig")
-    val properties = Reflection.call[java.util.Map[String, String]](config, "propsMap").asScala
-    if (properties.get("hoodie.bootstrap.base.path").exists(_.nonEmpty))
+    val properties = Reflection.call[java.util.Map[String, String]](config, "propsMap")
+    val fileFormat = properties.getOrDefault("hoodie.table.base.file.format", "parquet")
+    if (properties.getOrDefault("hoodie.bootstrap.base.path", "").nonEmpty)
       Some("it was bootstrapped: rows of a file lie in two places")
-    else if (!properties.get("hoodie.table.base.file.format").forall(_.equalsIgnoreCase("parquet")))
-      Some(s"its files are not Parquet but ${properties("hoodie.table.base.file.format")}")
-    else if (properties.get("hoodie.table.create.schema").exists(_.contains("timestamp-millis")))
+    else if (!fileFormat.equalsIgnoreCase("parquet"))
+      Some(s"its files are not Parquet but $fileFormat")
+    else if (properties.getOrDefault("hoodie.table.create.schema", "").contains("timestamp-millis"))
       Some("it has timestamps in milliseconds, which files of older releases call microseconds")
     else HudiColumns.read(relation).left.toOption
   }
@@ -293,32 +290,32 @@ object HudiTable extends TableFormat {
   private[spark] def baseFile(slice: AnyRef): Option[AnyRef] =
     Reflection.option[AnyRef](Reflection.call[AnyRef](slice, "getBaseFile"))
 
-  /** The slices that an index reads, each with the values of its partition as text. */
-  private def slices(index: FileIndex): Seq[(Map[String, String], AnyRef)] = {
+  /** The slices that an index reads. */
+  private def slices(index: FileIndex): Seq[HudiSlice] = {
     val known = Indexed.by(index.partitionSchema.fields)(_.name)
     val fields =
-      partitionColumns(index).map(name => known.getOrElse(name, StructField(name, StringType)))
+      for (name <- partitionColumns(index)) yield known.getOrElse(name, StructField(name, StringType))
     val all = Reflection.call[java.util.Map[AnyRef, java.util.List[AnyRef]]](index, "getAllInputFileSlices")
     for {
       (partition, slices) <- all.asScala.toSeq
       values = Reflection.value[Array[AnyRef]](partition, "getValues", "values")
       texts = LakeTable.partitionTexts(fields.zip(values))
       slice <- slices.asScala
-    } yield texts -> slice
+    } yield new HudiSlice(texts, slice)
   }
 
-  /** What an index holds of the slices that it has listed: another object whenever it is refreshed. */
-  private[spark] def slicesInMemory(index: FileIndex): Option[AnyRef] =
-    Try(Reflection.value[AnyRef](index, "cachedAllInputFileSlices")).toOption.filter(_ != null)
+  private[spark] type SliceLists = java.util.Map[AnyRef, java.util.List[AnyRef]]
 
-  /** How many slices an index reads; `None` where it has not listed them all. */
-  private[spark] def filesInMemory(index: FileIndex): Option[Long] = Try {
-    if (!Reflection.call[Boolean](index, "areAllFileSlicesCached")) None
-    else slicesInMemory(index).map { slices =>
-      val lists = slices.asInstanceOf[java.util.Map[_, java.util.List[_]]].values.asScala
-      lists.iterator.map(_.size.toLong).sum
-    }
-  }.toOption.flatten
+  /** The slices that an index has listed: another object whenever it is refreshed. */
+  private[spark] def slicesInMemory(index: FileIndex): Option[SliceLists] =
+    Try(Option(Reflection.value[SliceLists](index, "cachedAllInputFileSlices"))).getOrElse(None)
+
+  /** The number of slices that an index reads; `None` where it has not listed them all. */
+  private[spark] def filesInMemory(index: FileIndex): Option[Long] = {
+    def isListed = Reflection.call[Boolean](index, "areAllFileSlicesCached")
+    def countIn(slices: SliceLists) = slices.values.stream.mapToLong(_.size.toLong).sum
+    Try(if (isListed) slicesInMemory(index).map(countIn) else None).getOrElse(None)
+  }
 
   private def path(storagePath: AnyRef): Path = new Path(storagePath.toString)
 }
@@ -332,7 +329,7 @@ final class EmptyHudiTable private (root: Path, schema: StructType) extends Lake
   override def lineage(snapshot: String): Iterator[String] = Iterator.single(snapshot)
   override def snapshot(text: String): Option[String] = None
   override def snapshotAt(micros: Long): Option[String] = None
-  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = HudiTable.leaves(schema)
+  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = Leaf.byNames(schema)
   override def dataFiles(snapshot: String): Seq[DataFile] = Nil
   override def facts: SnapshotFacts = SnapshotFacts(None, Nil)
 }
@@ -342,7 +339,7 @@ object EmptyHudiTable {
 
   /** The table of a relation that is Hudi's empty one. */
   def open(relation: AnyRef, entry: Option[CatalogTable], schema: StructType): Option[LakeTable] =
-    entry.filter(_ => relation.getClass.getName == RelationClass).map { table =>
+    for (table <- entry if relation.getClass.getName == RelationClass) yield {
       val root = LakeTable.qualify(new Path(table.location), SparkSession.active)
       new EmptyHudiTable(root, schema)
     }

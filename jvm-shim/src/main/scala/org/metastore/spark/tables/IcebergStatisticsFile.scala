@@ -6,8 +6,8 @@ import java.util.{List => JavaList, Map => JavaMap, UUID}
 import scala.collection.JavaConverters._
 
 /**
- * What other engines know of the columns of a snapshot of an Iceberg table: a Puffin file, which the table's metadata name. One
- * file belongs to a snapshot, with what all engines have found out.
+ * The statistics file of a snapshot of an Iceberg table: a Puffin file, which the table's metadata name, with the blobs of all
+ * engines that have written some.
  */
 private[tables] final class IcebergStatisticsFile(table: AnyRef, snapshotId: java.lang.Long) {
   import IcebergStatisticsFile._
@@ -17,62 +17,75 @@ private[tables] final class IcebergStatisticsFile(table: AnyRef, snapshotId: jav
   private lazy val schema = call[AnyRef](table, "schema")
 
   /**
-   * Writes a file with these sketches, unless there is one that tells the same.
+   * Writes a file with these sketches, unless the snapshot's file has all of them.
    *
-   * @return the columns of which other engines know now
+   * @return the columns whose sketches are in the snapshot's file now
    */
   def publish(sketches: Seq[PublishedSketch]): Set[String] = {
     call[AnyRef](table, "refresh")
-    val (before, wanted) = (current, sketches.filter(sketch => isPublished(sketch.key)))
-    val snapshot = Option(call[AnyRef](table, "snapshot", snapshotId))
-    val isNews = snapshot.isDefined && wanted.exists(sketch => !before.exists(tells(_, sketch)))
-    if (isNews) register(write(before.toSeq.flatMap(others(_, wanted)) ++ wanted.map(blob(_, snapshot.get))))
-    current.toSeq.flatMap(list(_, "blobMetadata")).filter(isTheta).flatMap(fields(_, "fields")).toSet
+    val file = currentFile
+    val wanted = sketches.filter(sketch => isPublished(sketch.key))
+    val snapshot = call[AnyRef](table, "snapshot", snapshotId)
+    val known = thetaBlobs(file)
+    val isNews = snapshot != null && wanted.exists(sketch => !known.exists(isOf(sketch, _)))
+    if (isNews) register(write(otherBlobs(file, wanted) ++ wanted.map(newBlob(_, snapshot))))
+    thetaBlobs(currentFile).flatMap(fields(_, "fields")).toSet
   }
 
-  private def current: Option[AnyRef] =
+  private def currentFile: Option[AnyRef] =
     list(table, "statisticsFiles").find(call[Long](_, "snapshotId") == snapshotId)
 
   /** Whether a column's sketch is published: not of a dropped column, and not of UUIDs, which Spark hashes as texts. */
-  private def isPublished(key: String): Boolean =
-    Option(call[AnyRef](schema, "findType", Integer.valueOf(key))).exists(call[AnyRef](
-      _,
-      "typeId").toString != "UUID")
-
-  private def tells(file: AnyRef, sketch: PublishedSketch): Boolean = list(file, "blobMetadata").exists {
-    known =>
-      isTheta(known) && fields(known, "fields") == Seq(sketch.key) &&
-      call[JavaMap[String, String]](known, "properties").get(Distinct) == sketch.distinct
+  private def isPublished(key: String): Boolean = {
+    val columnType = findType(key)
+    columnType != null && call[AnyRef](columnType, "typeId").toString != "UUID"
   }
 
-  private def isTheta(known: AnyRef): Boolean = call[String](known, "type") == Theta
+  private def findType(key: String): AnyRef = call[AnyRef](schema, "findType", Integer.valueOf(key))
 
-  private def fields(of: AnyRef, name: String): Seq[String] = list(of, name).map(_.toString)
+  /** The metadata of the theta sketches in a file. */
+  private def thetaBlobs(file: Option[AnyRef]): Seq[AnyRef] =
+    file.toSeq.flatMap(list(_, "blobMetadata")).filter(isTheta)
 
-  /** What a file tells of other columns that there still are. */
-  private def others(file: AnyRef, but: Seq[PublishedSketch]): Seq[AnyRef] = {
+  private def isOf(sketch: PublishedSketch, blob: AnyRef): Boolean =
+    fields(blob, "fields") == Seq(sketch.key) &&
+      call[JavaMap[String, String]](blob, "properties").get(Distinct) == sketch.distinct
+
+  private def isTheta(blob: AnyRef): Boolean = call[String](blob, "type") == Theta
+
+  private def fields(blob: AnyRef, name: String): Seq[String] = list(blob, name).map(_.toString)
+
+  /** The blobs of a file without those that these sketches replace, and without those of dropped columns. */
+  private def otherBlobs(file: Option[AnyRef], replacing: Seq[PublishedSketch]): Seq[AnyRef] =
+    file.toSeq.flatMap(readBlobs(_, isKept(_, replacing.map(_.key))))
+
+  private def isKept(blob: AnyRef, replaced: Seq[String]): Boolean = {
+    val columns = fields(blob, "inputFields")
+    def isReplaced = isTheta(blob) && columns.length == 1 && replaced.contains(columns.head)
+    columns.forall(findType(_) != null) && !isReplaced
+  }
+
+  private def readBlobs(file: AnyRef, isRead: AnyRef => Boolean): Seq[AnyRef] = {
     val input = call[AnyRef](call[AnyRef](table, "io"), "newInputFile", call[String](file, "path"))
     val reader = call[AutoCloseable](callStatic[AnyRef](load("puffin.Puffin"), "read", input), "build")
     try {
-      val kept = list(call[AnyRef](reader, "fileMetadata"), "blobs").filter { known =>
-        val of = fields(known, "inputFields")
-        of.forall(key => call[AnyRef](schema, "findType", Integer.valueOf(key)) != null) &&
-        !(isTheta(known) && but.exists(sketch => of == Seq(sketch.key)))
-      }
-      list(reader, "readAll", kept.asJava).map { pair =>
-        val known = call[AnyRef](pair, "first")
-        newBlob(
-          call[String](known, "type"),
-          call[JavaList[Integer]](known, "inputFields"),
-          call[java.lang.Long](known, "snapshotId"),
-          call[java.lang.Long](known, "sequenceNumber"),
-          call[ByteBuffer](pair, "second"),
-          call[JavaMap[String, String]](known, "properties"))
-      }
+      val read = list(call[AnyRef](reader, "fileMetadata"), "blobs").filter(isRead)
+      list(reader, "readAll", read.asJava).map(copyBlob)
     } finally reader.close()
   }
 
-  private def blob(sketch: PublishedSketch, snapshot: AnyRef): AnyRef = newBlob(
+  private def copyBlob(metadataAndBytes: AnyRef): AnyRef = {
+    val metadata = call[AnyRef](metadataAndBytes, "first")
+    newBlob(
+      call[String](metadata, "type"),
+      call[JavaList[Integer]](metadata, "inputFields"),
+      call[java.lang.Long](metadata, "snapshotId"),
+      call[java.lang.Long](metadata, "sequenceNumber"),
+      call[ByteBuffer](metadataAndBytes, "second"),
+      call[JavaMap[String, String]](metadata, "properties"))
+  }
+
+  private def newBlob(sketch: PublishedSketch, snapshot: AnyRef): AnyRef = newBlob(
     Theta,
     Seq(Integer.valueOf(sketch.key)).asJava,
     snapshotId,
@@ -89,7 +102,7 @@ private[tables] final class IcebergStatisticsFile(table: AnyRef, snapshotId: jav
       properties: JavaMap[String, String]): AnyRef =
     create(load("puffin.Blob"), kind, fields, snapshot, sequence, data, null, properties)
 
-  /** Writes a file with these and says what the table's metadata is to know of it. */
+  /** Writes a file with these blobs; its description is for the table's metadata. */
   private def write(blobs: Seq[AnyRef]): AnyRef = {
     val place = call[String](
       call[AnyRef](table, "operations"),

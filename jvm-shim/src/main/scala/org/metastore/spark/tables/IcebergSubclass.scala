@@ -44,21 +44,24 @@ private[tables] object IcebergSubclass {
       table: Table,
       inner: AnyRef,
       current: => Option[String]): Boolean =
-    scan.getClass.getName == IcebergMembers.QueryScanClass && {
-      val own = Option(Reflection.call[AnyRef](scan, "scan")) // none of a table that was never written
+    scan.getClass.getName == IcebergMembers.QueryScanClass &&
       identity(Reflection.call[AnyRef](scan, "table")) == identity(inner) &&
-      own.flatMap(snapshotOf) == current &&
-      own.forall(reads => Reflection.call[AnyRef](reads, "filter").toString == "true") &&
+      readsAll(Reflection.call[AnyRef](scan, "scan"), current) &&
       columnsOf(scan) == columnsOf(table)
-    }
+
+  /** Whether Iceberg's own scan, which is null of a table that was never written, reads all rows of a snapshot. */
+  private def readsAll(icebergScan: AnyRef, snapshot: Option[String]): Boolean =
+    if (icebergScan == null) snapshot.isEmpty
+    else snapshotOf(icebergScan) == snapshot &&
+    Reflection.call[AnyRef](icebergScan, "filter").toString == "true"
 
   private def identity(icebergTable: AnyRef): (UUID, String) =
     (Reflection.call[UUID](icebergTable, "uuid"), Reflection.call[String](icebergTable, "location"))
 
-  private def snapshotOf(icebergScan: AnyRef): Option[String] =
-    Option(Reflection.call[AnyRef](icebergScan, "snapshot")).map(Reflection.call[Long](
-      _,
-      "snapshotId").toString)
+  private def snapshotOf(icebergScan: AnyRef): Option[String] = {
+    val snapshot = Option(Reflection.call[AnyRef](icebergScan, "snapshot"))
+    snapshot.map(Reflection.call[Long](_, "snapshotId").toString)
+  }
 
   private def columnsOf(scan: Scan): Seq[(String, String)] =
     scan.readSchema.fields.toSeq.map(field => (field.name, field.dataType.catalogString))

@@ -7,6 +7,7 @@ import java.util.{Locale, UUID}
 import scala.collection.mutable
 import scala.collection.JavaConverters._
 import scala.util.Try
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
@@ -29,31 +30,29 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   override lazy val uuid: String = call[java.util.UUID](table, "uuid").toString
   override lazy val location: String = call[String](table, "location").stripSuffix("/")
 
-  override def qualifiedLocation: String = {
-    val qualified = if (location.startsWith("/"))
-      LakeTable.qualify(new Path(location), SparkSession.active).toString
-    else location
-    // which Iceberg's own metadata spell without a scheme
-    if (qualified.startsWith("file:")) location else qualified
-  }
+  override def qualifiedLocation: String =
+    if (!location.startsWith("/")) location
+    else {
+      val qualified = LakeTable.qualify(new Path(location), SparkSession.active).toString
+      // Iceberg's own metadata spell a local location without a scheme.
+      if (qualified.startsWith("file:")) location else qualified
+    }
 
   override lazy val current: Option[String] = {
-    def pinned = Option(call[java.lang.Long](sparkTable, "snapshotId")).map(_.toString)
-    def ofBranch = Option(call[String](sparkTable, "branch")).flatMap(reference)
-    def head = Option(call[AnyRef](table, "currentSnapshot")).map(id)
-    pinned.orElse(ofBranch).orElse(head)
+    val pinned = call[java.lang.Long](sparkTable, "snapshotId")
+    def branch = reference(call[String](sparkTable, "branch"))
+    if (pinned != null) Some(pinned.toString) else branch.orElse(id(call[AnyRef](table, "currentSnapshot")))
   }
 
   override def lineage(snapshot: String): Iterator[String] = {
-    val ancestors = Iterator.iterate(bySnapshotId(snapshot))(_.flatMap(parentOf))
-    for (Some(ancestor) <- ancestors.takeWhile(_.isDefined)) yield id(ancestor)
+    val snapshots = Iterator.iterate(bySnapshotId(snapshot))(_.flatMap(parentOf)).takeWhile(_.isDefined)
+    snapshots.flatMap(found => id(found.get))
   }
 
-  private def parentOf(snapshot: AnyRef): Option[AnyRef] =
-    for {
-      parent <- Option(call[java.lang.Long](snapshot, "parentId"))
-      found <- bySnapshotId(parent.toString)
-    } yield found
+  private def parentOf(snapshot: AnyRef): Option[AnyRef] = {
+    val parent = call[java.lang.Long](snapshot, "parentId")
+    if (parent == null) None else bySnapshotId(parent.toString)
+  }
 
   override def hasExpired(snapshot: String): Boolean = bySnapshotId(snapshot).isEmpty
 
@@ -62,24 +61,30 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     oldest.exists(call[java.lang.Long](_, "parentId") != null)
   }
 
-  override def snapshot(text: String): Option[String] = bySnapshotId(text).map(id).orElse(reference(text))
+  override def snapshot(text: String): Option[String] = bySnapshotId(text).flatMap(id).orElse(reference(text))
 
   override def snapshotAt(micros: Long): Option[String] = {
-    val before = list(table, "history").filter(entry =>
-      call[Long](entry, "timestampMillis") <= Math.floorDiv(micros, 1000L))
-    before.lastOption.map(id)
+    val millis = Math.floorDiv(micros, 1000L)
+    val earlier = list(table, "history").filter(call[Long](_, "timestampMillis") <= millis)
+    earlier.lastOption.flatMap(id)
   }
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = {
-    val ofSnapshot = for {
-      name <- snapshot if !current.contains(name)
-      entry <- bySnapshotId(name)
-      schemaId <- Option(call[java.lang.Integer](entry, "schemaId"))
-      found <- Option(call[java.util.Map[Integer, AnyRef]](table, "schemas").get(schemaId))
-    } yield found
-    val shown = ofSnapshot.getOrElse(schema)
+    val shown = snapshot match {
+      case Some(old) if !current.contains(old) => schemaOf(old)
+      case _ => schema
+    }
     leavesOf(Vector.empty, list(shown, "columns"), sparkSchema(shown))
   }
+
+  /** The schema of a snapshot, or the table's where the snapshot's is unknown. */
+  private def schemaOf(snapshot: String): AnyRef = {
+    val schemas = call[java.util.Map[Integer, AnyRef]](table, "schemas")
+    schemaIdOf(snapshot).fold(schema)(schemas.getOrDefault(_, schema))
+  }
+
+  private def schemaIdOf(snapshot: String): Option[Integer] =
+    bySnapshotId(snapshot).flatMap(found => Option(call[Integer](found, "schemaId")))
 
   private lazy val schema = call[AnyRef](table, "schema")
 
@@ -91,11 +96,11 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
       partition(specOf(task, file), call[AnyRef](file, "partition")))
   }.distinct
 
-  /** Something of every data file of a snapshot. */
-  private def plan[T](snapshot: String)(of: AnyRef => T): Vector[T] = {
+  /** Plans a scan of a snapshot: a value for the task of each data file. */
+  private def plan[T](snapshot: String)(valueOf: AnyRef => T): Vector[T] = {
     val scan = call[AnyRef](call[AnyRef](table, "newScan"), "useSnapshot", java.lang.Long.valueOf(snapshot))
     val tasks = call[java.lang.Iterable[AnyRef] with AutoCloseable](scan, "planFiles")
-    try tasks.asScala.iterator.map(of).toVector
+    try tasks.asScala.iterator.map(valueOf).toVector
     finally tasks.close()
   }
 
@@ -116,12 +121,11 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   private lazy val specs = call[java.util.Map[Integer, AnyRef]](table, "specs")
 
   private def partition(spec: AnyRef, value: AnyRef): Map[String, String] = {
-    val values = for (part <- call[String](spec, "partitionToPath", value).split('/') if part.contains('='))
-      yield {
-        val at = part.indexOf('=')
-        URLDecoder.decode(part.take(at), "UTF-8") -> URLDecoder.decode(part.drop(at + 1), "UTF-8")
-      }
-    values.toMap
+    val parts = call[String](spec, "partitionToPath", value).split('/').filter(_.contains('='))
+    Indexed.entries(parts) { part =>
+      val end = part.indexOf('=')
+      URLDecoder.decode(part.take(end), "UTF-8") -> URLDecoder.decode(part.drop(end + 1), "UTF-8")
+    }
   }
 
   override def properties: Map[String, String] =
@@ -139,13 +143,11 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   private def fileIo(location: String) = IcebergFileIo.find(table, location)
 
   override def refusal: Option[TableRefusal] = {
-    // Newer releases name the snapshot of every table, and keep beside it what was asked for.
-    def asked =
-      Try(Reflection.value[AnyRef](sparkTable, "timeTravel")).getOrElse(call[AnyRef](
-        sparkTable,
-        "snapshotId"))
-    val selected = asked != null || call[AnyRef](sparkTable, "branch") != null
-    if (!selected) None
+    // Newer releases name the snapshot of every table, and keep beside it what the query selected.
+    def selected =
+      try Reflection.value[AnyRef](sparkTable, "timeTravel")
+      catch { case NonFatal(_) => call[AnyRef](sparkTable, "snapshotId") }
+    if (selected == null && call[AnyRef](sparkTable, "branch") == null) None
     else Some(TableRefusal(
       "it is a branch, a tag or a snapshot, and ANALYZE reads a table where its main branch is",
       isSelected = true))
@@ -153,20 +155,17 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   override def facts: SnapshotFacts = {
     val fields = mutable.Map.empty[Integer, Seq[PartitionField]]
-    val deletes = new IcebergDeletes(properties.get("schema.name-mapping.default"))
-    val planned = current.toSeq.flatMap(plan(_) { task =>
+    val deletes = new IcebergDeletes(nameMapping)
+    def factsOf(task: AnyRef): FileFacts = {
       val file = call[AnyRef](task, "file")
       val ofSpec = fields.getOrElseUpdate(call[Integer](file, "specId"), partitionFields(specOf(task, file)))
       fileFacts(file, TaskDeletes.deletesOf(task), deletes, ofSpec)
-    })
-    val ofSnapshot = for {
-      entry <- current.flatMap(bySnapshotId)
-      schemaId <- Option(call[Integer](entry, "schemaId"))
-    } yield schemaId
+    }
+    val files = current.toSeq.flatMap(plan(_)(factsOf))
     SnapshotFacts(
       current,
-      planned.sortBy(_.location),
-      hasCurrentSchema = ofSnapshot.forall(_ == call[Integer](schema, "schemaId")))
+      files.sortBy(_.location),
+      hasCurrentSchema = current.flatMap(schemaIdOf).forall(_ == call[Integer](schema, "schemaId")))
   }
 
   private def fileFacts(
@@ -175,46 +174,51 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
       deletes: IcebergDeletes,
       fields: Seq[PartitionField]): FileFacts = {
     val partition = call[AnyRef](file, "partition")
-    val values = fields.map { field =>
-      val value = call[AnyRef](partition, "get", Integer.valueOf(field.place), classOf[Object])
-      field -> catalyst(value, field.shown.dataType)
+    val shown = Seq.newBuilder[(StructField, Any)]
+    val constants = Map.newBuilder[String, String]
+    for (field <- fields) {
+      val place = Integer.valueOf(field.place)
+      val value = catalyst(call[AnyRef](partition, "get", place, classOf[Object]), field.shown.dataType)
+      shown += field.shown -> value
+      for (key <- field.identityOf) constants += key -> StoredText.render(value, field.shown.dataType).orNull
     }
-    val shown = for ((field, value) <- values) yield field.shown -> value
-    val constants =
-      for ((field, value) <- values; key <- field.decides)
-        yield key -> StoredText.render(value, field.shown.dataType).orNull
     FileFacts(
-      live = liveFile(file, deletesOfFile, LakeTable.partitionTexts(shown)),
+      live = liveFile(file, deletesOfFile, LakeTable.partitionTexts(shown.result())),
       location = pathOf(file),
       deletes = deletes.digest(deletesOfFile),
       hasEqualityDeletes = deletes.deleteByValue(deletesOfFile),
       format = call[AnyRef](file, "format").toString.toLowerCase(Locale.ROOT),
       isEncrypted = call[AnyRef](file, "keyMetadata") != null,
-      constants = FileConstants(constants.toMap))
+      constants = FileConstants(constants.result()))
   }
 
-  /**
-   * The partition fields of a spec whose source columns there still are. Partitioning gives a value to all rows where a column
-   * partitions as it is; one inside a struct is read from the file: the struct may be null.
-   */
+  /** The partition fields of a spec whose source columns are still in the schema. */
   private def partitionFields(spec: AnyRef): Seq[PartitionField] =
     for {
       (field, place) <- list(spec, "fields").zipWithIndex
-      (transform, source) = (call[AnyRef](field, "transform"), call[Integer](field, "sourceId"))
-      if !call[Boolean](transform, "isVoid")
-      kind <- Option(call[AnyRef](schema, "findType", source))
-      shown =
-        StructField(call[String](field, "name"), sparkType(call[AnyRef](transform, "getResultType", kind)))
-    } yield PartitionField(
-      shown,
-      place,
-      Some(source.toString).filter(_ => call[Boolean](transform, "isIdentity") && topLevel(source)))
+      found <- partitionField(field, place)
+    } yield found
 
-  private lazy val topLevel = list(schema, "columns").map(call[Int](_, "fieldId")).toSet
+  private def partitionField(field: AnyRef, place: Int): Option[PartitionField] = {
+    val transform = call[AnyRef](field, "transform")
+    val source = call[Integer](field, "sourceId")
+    val sourceType = call[AnyRef](schema, "findType", source)
+    if (call[Boolean](transform, "isVoid") || sourceType == null) None
+    else {
+      val kind = sparkType(call[AnyRef](transform, "getResultType", sourceType))
+      // A column inside a struct is read from the file: the struct may be null.
+      val isConstant = call[Boolean](transform, "isIdentity") && topLevel(source)
+      val identityOf = if (isConstant) Some(source.toString) else None
+      Some(PartitionField(StructField(call[String](field, "name"), kind), place, identityOf))
+    }
+  }
+
+  private lazy val topLevel = Indexed.set(list(schema, "columns"))(call[Int](_, "fieldId"))
 
   override def defaults: Map[String, String] = {
-    val texts = for (leaf <- leaves(None); text <- defaultOf(leaf)) yield leaf.key -> text
-    texts.toMap
+    val texts = Map.newBuilder[String, String]
+    for (leaf <- leaves(None); text <- defaultOf(leaf)) texts += leaf.key -> text
+    texts.result()
   }
 
   private def defaultOf(leaf: Leaf): Option[String] = {
@@ -274,15 +278,23 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   private lazy val snapshots: Map[Long, AnyRef] =
     Indexed.by(list(table, "snapshots"))(call[Long](_, "snapshotId"))
 
+  /** The id of the snapshot to which a branch or a tag points. */
   private def reference(name: String): Option[String] =
-    Option(call[java.util.Map[String, AnyRef]](table, "refs").get(name)).map(id)
+    if (name == null) None else id(call[java.util.Map[String, AnyRef]](table, "refs").get(name))
 
-  /** The id of a snapshot, or of that to which a reference or an entry of the history points. */
-  private def id(snapshot: AnyRef): String = call[Long](snapshot, "snapshotId").toString
+  /** The id of a snapshot, or of that to which a reference or an entry of the history points; None for null. */
+  private def id(snapshot: AnyRef): Option[String] =
+    if (snapshot == null) None else Some(call[Long](snapshot, "snapshotId").toString)
 }
 
-/** A field of a partition spec as Spark shows it, its place there, and the key of the column whose value it is. */
-private final case class PartitionField(shown: StructField, place: Int, decides: Option[String])
+/**
+ * A field of a partition spec.
+ *
+ * @param shown      the field as Spark shows it
+ * @param place      its place in the spec
+ * @param identityOf key of the column whose value it is in all rows of a data file
+ */
+private final case class PartitionField(shown: StructField, place: Int, identityOf: Option[String])
 
 object IcebergTable extends TableFormat {
   override val name: String = "iceberg"
@@ -306,7 +318,9 @@ object IcebergTable extends TableFormat {
   // A metadata file that is gone; what a catalog forbids is not among these.
   override def isUnreadable(e: Exception): Boolean =
     isOfType(e) || e.getClass.getName.startsWith("org.apache.iceberg.exceptions.") &&
-      !Seq("ForbiddenException", "NotAuthorizedException").contains(e.getClass.getSimpleName)
+      !Forbidden(e.getClass.getSimpleName)
+
+  private val Forbidden = Set("ForbiddenException", "NotAuthorizedException")
 
   /** Whether it was thrown because Spark has no type for a column. */
   private def isOfType(e: Exception): Boolean =
@@ -323,11 +337,14 @@ object IcebergTable extends TableFormat {
   override val rowLevelNodes: Set[String] =
     Set("ReplaceIcebergData", "MergeIntoIcebergTable", "UpdateIcebergTable", "DeleteFromIcebergTable")
 
-  // Those whose data files may be new to us; each names its table first.
-  private val procedures =
-    for (name <-
-        Set("RewriteDataFiles", "AddFiles", "CherrypickSnapshot", "PublishChanges", "FastForwardBranch"))
-      yield s"org.apache.iceberg.spark.procedures.${name}Procedure"
+  // Procedures that make data files live which may be new to us; the first argument of each is the table.
+  private val ProcedurePackage = "org.apache.iceberg.spark.procedures."
+  private val procedures = Set(
+    s"${ProcedurePackage}RewriteDataFilesProcedure",
+    s"${ProcedurePackage}AddFilesProcedure",
+    s"${ProcedurePackage}CherrypickSnapshotProcedure",
+    s"${ProcedurePackage}PublishChangesProcedure",
+    s"${ProcedurePackage}FastForwardBranchProcedure")
 
   override def writtenBy(call: LogicalPlan): Option[(TableCatalog, Identifier)] =
     for {
@@ -337,11 +354,10 @@ object IcebergTable extends TableFormat {
       Reflection.call[TableCatalog](procedure, "tableCatalog"),
       Reflection.call[Identifier](procedure, "toIdentifier", table.eval().toString, "table"))
 
-  // Of Spark's own call, or of Iceberg's on Spark 3.5.
   private def procedureOf(call: LogicalPlan): Option[AnyRef] =
-    Try(Reflection.value[AnyRef](call, "procedure")).toOption.collect {
-      case resolved: LogicalPlan => Reflection.value[AnyRef](resolved, "procedure")
-      case own => own
+    Try(Reflection.value[AnyRef](call, "procedure")).toOption.map {
+      case sparkCall: LogicalPlan => Reflection.value[AnyRef](sparkCall, "procedure")
+      case icebergCall => icebergCall // on Spark 3.5
     }
 
   override def isTemporary(catalog: CatalogPlugin): Boolean =

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.{StringType, StructField}
 import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.objects.{StoreFiles, TableIdentity}
 
-/** What the statistics need to know of a table, whatever its format. Read once, for one question. */
+/** A table of any format, as the statistics need to know it. Read once, for one question. */
 trait LakeTable {
 
   /** iceberg, delta, hudi or parquet. */
@@ -19,10 +19,10 @@ trait LakeTable {
   def uuid: String
   def location: String
 
-  /** The same with the scheme of its file system, where that is not the local one. */
+  /** The location with the scheme of its file system, where that is not the local one. */
   def qualifiedLocation: String = location
 
-  /** Whose statistics are the table's, and where they are. */
+  /** The table whose statistics these are, and where they are stored. */
   final def identity: TableIdentity = TableIdentity(format, uuid, location, location, nameMapping, ownFiles)
 
   /** The snapshot that the name points to; `None`: the table was never written. */
@@ -50,7 +50,7 @@ trait LakeTable {
   def dataFiles(snapshot: String): Seq[DataFile]
 
   /** The data files of the snapshot that the name points to; none if the table was never written. */
-  final def currentFiles: Seq[DataFile] = current.toSeq.flatMap(dataFiles)
+  final def currentFiles: Seq[DataFile] = current.fold(Seq.empty[DataFile])(dataFiles)
 
   /** Names of the columns that partition the table, where its data files may not hold them. */
   def partitionColumns: Seq[String] = Nil
@@ -58,10 +58,7 @@ trait LakeTable {
   /** The field ids by which readers look for columns, by key; none where they look for names, or keys are field ids. */
   def fieldIds: Map[String, Long] = Map.empty
 
-  /**
-   * Keys of the columns that some reader of the table takes to be never null: what it shows of a file without them may be
-   * anything.
-   */
+  /** Keys of the columns that some reader takes to be never null: of a file without them it may show anything. */
   def requiredColumns: Set[String] = Set.empty
 
   /** Stored values, as text by key, of the columns that a data file may lack without their being null there. */
@@ -79,22 +76,22 @@ trait LakeTable {
   /** Iceberg's name mapping: how data files without field ids are read. */
   def nameMapping: Option[String] = None
 
-  /** How the table reads files beside its own, where that is not as the session does. */
+  /** The table's own access to files, where that is not the session's. */
   def ownFiles: Option[StoreFiles] = None
 
-  /** The table's own settings for what lies at a location, with the keys, as the format calls them. */
+  /** The table's own settings for a location, keys among them, by the format's names. */
   def storageProperties(location: String): Map[String, String] = Map.empty
 
   /** The beginnings of locations for which these settings have keys apart. */
   def storagePrefixes: Seq[String] = Nil
 
-  /** Why it cannot be analyzed. */
+  /** The reason why it cannot be analyzed, if there is one. */
   def refusal: Option[TableRefusal] = None
 
   /** The data files of the table as the name stands for it. Reads the table's metadata. */
   def facts: SnapshotFacts
 
-  /** Adds sketches of a snapshot's columns to what other engines know of them, and says of which columns these know now. */
+  /** Publishes sketches of a snapshot's columns to other engines; keys of the columns of which these have sketches now. */
   def publish(snapshot: String, sketches: Seq[PublishedSketch]): Set[String] = Set.empty
 }
 
@@ -120,9 +117,10 @@ object LakeTable {
     }
   }
 
-  /** How the statistics call a data file: relative to the table if below it, else absolute; decoded. */
+  /** The path of a data file in the statistics: relative to the table if below it, else absolute; decoded. */
   def pathInTable(file: Path, root: Path): String = {
-    val (uri, base) = (file.toUri, root.toUri)
+    val uri = file.toUri
+    val base = root.toUri
     val folder = base.getPath.stripSuffix("/") + "/"
     // A shallow clone names files of its source, which may lie in another bucket under the same path.
     def sameStore =

@@ -13,19 +13,26 @@ final case class Leaf(key: String, path: Seq[String], dataType: DataType, charLe
   /** The dotted name; parts that hold a dot or a back-quote are back-quoted. Of an expression its SQL. */
   def name: String =
     if (key.startsWith(ColumnEntry.ExpressionPrefix)) path.head
-    else path.map { part =>
-      if (part.isEmpty || part.contains('.') || part.contains('`')) s"`${part.replace("`", "``")}`"
-      else part
-    }.mkString(".")
+    else path.map(Leaf.quoteIfNeeded).mkString(".")
+}
+
+/** A leaf of a schema: its physical names from the root, its names from the root, and the field. */
+final case class LeafField(names: Vector[String], path: Vector[String], field: StructField) {
+
+  /** The leaf whose key is its physical names. */
+  def toLeaf: Leaf = Leaf.fromField(names, path, field)
 }
 
 object Leaf {
   private val mapper = new ObjectMapper
 
+  private def quoteIfNeeded(part: String): String =
+    if (part.isEmpty || part.contains('.') || part.contains('`')) s"`${part.replace("`", "``")}`" else part
+
   /** A key that is made of names. */
   def key(names: Seq[String]): String = mapper.writeValueAsString(names.toArray)
 
-  /** The leaf that `below` found. */
+  /** The leaf of a field that `walk` finds. */
   def fromField(key: Seq[String], path: Seq[String], field: StructField): Leaf =
     Leaf(
       Leaf.key(key),
@@ -33,16 +40,17 @@ object Leaf {
       field.dataType,
       CharVarcharUtils.getRawType(field.metadata).collect { case char: CharType => char.length })
 
-  /** The leaves of a schema, in order: physical names from the root, names from the root, and the field. */
-  def walk(
-      struct: StructType,
-      physical: StructField => String): Vector[(Vector[String], Vector[String], StructField)] =
+  /** The leaves of a schema whose physical names are its names. */
+  def byNames(schema: StructType): Vector[Leaf] = walk(schema, _.name).map(_.toLeaf)
+
+  /** The leaves of a schema, in order. */
+  def walk(struct: StructType, physical: StructField => String): Vector[LeafField] =
     struct.fields.toVector.flatMap { field =>
       field.dataType match {
         case inner: StructType =>
-          for ((key, path, leaf) <- walk(withCharMarks(inner, field), physical))
-            yield (physical(field) +: key, field.name +: path, leaf)
-        case _ => Vector((Vector(physical(field)), Vector(field.name), field))
+          for (leaf <- walk(withCharMarks(inner, field), physical))
+            yield LeafField(physical(field) +: leaf.names, field.name +: leaf.path, leaf.field)
+        case _ => Vector(LeafField(Vector(physical(field)), Vector(field.name), field))
       }
     }
 
@@ -50,15 +58,15 @@ object Leaf {
   private def withCharMarks(inner: StructType, field: StructField): StructType =
     CharVarcharUtils.getRawType(field.metadata) match {
       case Some(raw: StructType) if raw.length == inner.length =>
-        val told = CharVarcharUtils.replaceCharVarcharWithStringInSchema(raw)
-        StructType(for ((one, same) <- inner.fields.zip(told.fields)) yield withCharMark(one, same))
+        val marked = CharVarcharUtils.replaceCharVarcharWithStringInSchema(raw)
+        StructType(Array.tabulate(inner.length)(place => withCharMark(inner(place), marked(place))))
       case _ => inner
     }
 
-  private def withCharMark(field: StructField, told: StructField): StructField =
-    if (!told.metadata.contains(RawType)) field
+  private def withCharMark(field: StructField, marked: StructField): StructField =
+    if (!marked.metadata.contains(RawType)) field
     else {
-      val mark = told.metadata.getString(RawType)
+      val mark = marked.metadata.getString(RawType)
       val metadata = new MetadataBuilder().withMetadata(field.metadata).putString(RawType, mark)
       field.copy(metadata = metadata.build())
     }

@@ -26,13 +26,16 @@ object Namespaces {
   /** Whether what a catalog raised when asked for a namespace's tables says that there is no such namespace. */
   def isMissing(catalog: CatalogPlugin, namespace: Array[String], raised: Throwable): Boolean =
     NotFound(raised.getClass.getSimpleName) || (catalog match {
-      case known: SupportsNamespaces => Try(known.namespaceExists(namespace)).toOption.contains(false)
+      case known: SupportsNamespaces => lacks(known, namespace)
       case _ => false
     })
 
+  private def lacks(catalog: SupportsNamespaces, namespace: Array[String]): Boolean =
+    Try(catalog.namespaceExists(namespace)) == Success(false)
+
   /**
-   * Says that there is no such database or catalog, and which there are, as the end of a sentence; empty where the parts name
-   * a database that there is, or nobody knows.
+   * A hint that there is no such database or catalog, with those that there are, as the end of a sentence; empty where the
+   * database exists, or where that is unknown.
    */
   def explainMissing(session: SparkSession, parts: Seq[String]): String =
     if (parts.length > 1 && !Catalogs(session).isRegistered(parts.head))
@@ -44,7 +47,7 @@ object Namespaces {
     }
 
   private def isUnknown(catalog: SupportsNamespaces, names: Array[String]): Boolean =
-    names.nonEmpty && !isOfGlobalViews(names) && Try(catalog.namespaceExists(names)) == Success(false)
+    names.nonEmpty && !isOfGlobalViews(names) && lacks(catalog, names)
 
   private def hintOfDatabases(catalog: CatalogPlugin, names: Array[String], parts: Seq[String]): String = {
     val known = siblings(catalog, names)
@@ -60,20 +63,20 @@ object Namespaces {
 
   private def hintOfCatalogs(session: SparkSession, name: String): String = {
     val known = catalogs(session)
-    val configured =
-      s" A catalog is configured by spark.sql.catalog.$name = <its class>, in a shell by --conf."
-    NearNames.hint(name, known) + (if (NearNames.find(name, known).isEmpty) configured else "")
+    val hint = NearNames.hint(name, known)
+    if (NearNames.find(name, known).nonEmpty) hint
+    else s"$hint A catalog is configured by spark.sql.catalog.$name = <its class>, in a shell by --conf."
   }
 
-  /** Says how a table of another catalog is named, as the end of a sentence; empty where there is none, or one is named. */
+  /** The full name of a table of another catalog, as the end of a sentence; empty where there is none, or one is named. */
   def nameElsewhere(session: SparkSession, parts: Seq[String]): String = {
     val current = Catalogs(session).current.name
     val others = catalogs(session).filterNot(name => name == current || name == Catalogs.SessionCatalog)
     val database = if (parts.length == 1) "<database>" else SqlName(parts.dropRight(1))
+    val table = SqlName(parts.takeRight(1))
     val isNamedFully = parts.length > 2 || isOfGlobalViews(parts.dropRight(1).toArray)
     if (isNamedFully || others.isEmpty) ""
-    else
-      s" A table of another catalog has its name before it: ${SqlName(others.take(1))}.$database.${SqlName(parts.takeRight(1))}."
+    else s" A table of another catalog has its name before it: ${SqlName(others.take(1))}.$database.$table."
   }
 
   private def catalogs(session: SparkSession): Seq[String] =

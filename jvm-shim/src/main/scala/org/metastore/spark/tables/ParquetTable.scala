@@ -9,8 +9,8 @@ import org.apache.spark.sql.execution.datasources.{
 }
 
 /**
- * A directory of Parquet files as Spark reads it, by its path or as a table of the session's catalog. It has no snapshots: its
- * listing stands for one, and older ones are known to the statistics alone.
+ * A directory of Parquet files as Spark reads it, by its path or as a table of the session's catalog. It has no snapshots: the
+ * listing of its files stands for one, and only the statistics know older listings.
  */
 final class ParquetTable private (relation: HadoopFsRelation, isOfSession: Boolean) extends LakeTable {
   import ParquetTable._
@@ -30,7 +30,7 @@ final class ParquetTable private (relation: HadoopFsRelation, isOfSession: Boole
   override def namesSnapshots: Boolean = false
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
-    Leaf.walk(relation.schema, _.name).map((Leaf.fromField _).tupled)
+    Leaf.byNames(relation.schema)
 
   override def dataFiles(snapshot: String): Seq[DataFile] =
     if (current.contains(snapshot)) files.map(_.live) else Nil
@@ -40,26 +40,28 @@ final class ParquetTable private (relation: HadoopFsRelation, isOfSession: Boole
   override def isKeptBySession: Boolean = true
 
   override def facts: SnapshotFacts = {
-    val lately = System.currentTimeMillis - SettledMillis
+    val settled = System.currentTimeMillis - SettledMillis
     val listed = listFiles(relation.location)
-    val recent = listed.map(_.live).filterNot(_.modified.exists(_ <= lately))
-    SnapshotFacts(Some(digest(listed)), listed, recentFiles = recent.map(_.path))
+    val recent = listed.filterNot(_.live.modified.exists(_ <= settled))
+    SnapshotFacts(Some(digest(listed)), listed, recentFiles = recent.map(_.live.path))
   }
 
   // A session keeps the listing of a table of its catalog, and other programs write files.
   private lazy val files = listFiles(if (isOfSession) listAnew(relation) else relation.location)
 
-  private def listFiles(index: FileIndex): Seq[FileFacts] =
-    index.listFiles(Nil, Nil).toList.flatMap { directory =>
-      val fields = relation.partitionSchema.fields.toSeq
-      val partition = LakeTable.partitionTexts(fields.zip(directory.values.toSeq(fields.map(_.dataType))))
-      directory.files.map { file =>
-        val path = LakeTable.pathInTable(file.getPath, root)
-        FileFacts(
-          DataFile(path, file.getLen, None, Some(0L), partition, Some(file.getModificationTime)),
-          file.getPath.toString)
-      }
-    }.sortBy(_.live.path)
+  private def listFiles(index: FileIndex): Seq[FileFacts] = {
+    val fields = relation.partitionSchema.fields.toSeq
+    val files = for {
+      directory <- index.listFiles(Nil, Nil).toList
+      partition = LakeTable.partitionTexts(fields.zip(directory.values.toSeq(fields.map(_.dataType))))
+      file <- directory.files
+    } yield {
+      val path = LakeTable.pathInTable(file.getPath, root)
+      val live = DataFile(path, file.getLen, None, Some(0L), partition, Some(file.getModificationTime))
+      FileFacts(live, file.getPath.toString)
+    }
+    files.sortBy(_.live.path)
+  }
 }
 
 object ParquetTable extends TableFormat {
@@ -86,7 +88,7 @@ object ParquetTable extends TableFormat {
   def isRead(relation: HadoopFsRelation): Boolean =
     formats(relation.fileFormat.getClass.getName) && indexes(relation.location.getClass.getName)
 
-  /** Whether a relation reads one directory of them. */
+  /** Whether a relation reads one directory of Parquet files. */
   def is(relation: HadoopFsRelation): Boolean = isRead(relation) && relation.location.rootPaths.length == 1
 
   /** The directory that a relation reads, with the scheme of its file system. */
@@ -100,8 +102,11 @@ object ParquetTable extends TableFormat {
       new InMemoryFileIndex(relation.sparkSession, index.rootPaths, relation.options, Some(relation.schema))
   }
 
-  private def digest(files: Seq[FileFacts]): String =
-    DigestUtils.sha256Hex(files.map(_.live).map(live =>
-      s"${live.path}\u0000${live.size}\u0000${live.modified.getOrElse(0L)}\n").mkString)
-      .take(32)
+  private def digest(files: Seq[FileFacts]): String = {
+    val lines = files.map(file => digestLine(file.live))
+    DigestUtils.sha256Hex(lines.mkString).take(32)
+  }
+
+  private def digestLine(file: DataFile): String =
+    s"${file.path}\u0000${file.size}\u0000${file.modified.getOrElse(0L)}\n"
 }

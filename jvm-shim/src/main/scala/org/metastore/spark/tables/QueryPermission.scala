@@ -10,19 +10,16 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 private[spark] object QueryPermission {
 
   /**
-   * As `ReadPermission.require`, of every table that an analyzed query reads, by its name where it has one: below what
-   * a policy has made of the query already stands the bare table.
+   * As `ReadPermission.require`, of every table that an analyzed query reads, by its name where it has one: a policy that has
+   * already rewritten the query has left the bare table below.
    */
   def require(session: SparkSession, query: LogicalPlan): Unit =
-    for (relation <- relations(query)) {
-      val name = if (isLakeTable(relation)) TableLookup.sqlName(relation) else None
-      name match {
-        case Some(name) => TableLookup.resolve(session, name)
-        case None => requireUnnamed(session, relation)
-      }
+    for (relation <- relations(query)) TableLookup.sqlName(relation) match {
+      case Some(name) if isLakeTable(relation) => TableLookup.resolve(session, name)
+      case _ => requireUnnamed(session, relation)
     }
 
-  /** Of a relation without a name: rules for analysis have passed over it already, and may have left their sign on it. */
+  /** Requires a fresh copy of a relation without a name: rules for analysis may have left their mark on the relation. */
   private def requireUnnamed(session: SparkSession, relation: LogicalPlan): Unit = {
     val fresh = relation match {
       case known: MultiInstanceRelation => known.newInstance()

@@ -21,24 +21,26 @@ private[spark] object ReadPermission {
     requireAllowed(name) {
       session.sessionState.analyzer.checkAnalysis(query)
       val rules = new ExtensionRules(session)
+      def isLeft(plan: LogicalPlan): Boolean = {
+        val optimized = rules.optimizeWith(plan)
+        optimized.forall(showsAll(_, relation)) && rules.leavePlanning(optimized.head)
+      }
       def physical = session.sessionState.executePlan(query, CommandExecutionMode.SKIP).sparkPlan
-      // Of the columns in their order no projection is left, which is all that some rules look at.
+      // A selection of all columns in their order leaves no projection, and some rules look at projections alone.
       val turned = Project(query.output.reverse, query)
-      showsAll(rules.rewrite(Project(relation.output, relation)), relation) && Seq(query, turned).forall {
-        one =>
-          val optimized = rules.optimizeWith(one)
-          optimized.forall(showsAll(_, relation)) && rules.leavePlanning(optimized.head)
-      } && rules.leavePhysical(physical)
+      showsAll(rules.rewrite(Project(relation.output, relation)), relation) &&
+      isLeft(query) && isLeft(turned) &&
+      rules.leavePhysical(physical)
     }
 
   /** Passes where a query that is about to run is what Spark alone would make of its analyzed plan. */
   def requireUnchanged(name: String, query: QueryExecution): Unit =
     requireAllowed(name)(asActive(query.sparkSession) {
       val rules = new ExtensionRules(query.sparkSession)
-      val (optimized, alone) = (rules.optimizeWith(query.analyzed), rules.optimizeWithout(query.analyzed))
-      optimized.zip(alone).forall { case (one, other) => one.sameResult(other) } && rules.leavePlanning(
-        optimized.head) &&
-      rules.leavePhysical(query.sparkPlan)
+      val optimized = rules.optimizeWith(query.analyzed)
+      val bySparkAlone = rules.optimizeWithout(query.analyzed)
+      def isSame = optimized.zip(bySparkAlone).forall { case (plan, expected) => plan.sameResult(expected) }
+      isSame && rules.leavePlanning(optimized.head) && rules.leavePhysical(query.sparkPlan)
     })
 
   /** Whether no strategy of others makes a physical plan of its own for an optimized plan. */
@@ -56,7 +58,7 @@ private[spark] object ReadPermission {
   private def requireAllowed(name: String)(isAllowed: => Boolean): Unit =
     if (!asPermissionError(name)(isAllowed)) throw MetastoreException.rowsHidden(name)
 
-  /** Says in one line whatever a plug-in throws to refuse; errors of Spark's own are those of every query. */
+  /** Turns what a plug-in throws to refuse into an error of one line; Spark's own errors pass as in every query. */
   def asPermissionError[T](name: String)(ask: => T): T =
     try ask
     catch {
@@ -86,10 +88,10 @@ private[spark] object ReadPermission {
   }
 }
 
-/** What is thrown where a catalog, or a service behind it, does not answer: it says nothing about the table or the user. */
+/** Failures of a catalog, or of a service behind it, to answer: they say nothing about the table or the user. */
 private[spark] object CatalogFailure {
   private val Names = Set("RESTException", "ServiceFailureException", "ServiceUnavailableException")
-  private val OfHive = "TTransportException" // which Hive's client tells of in texts
+  private val OfHive = "TTransportException" // Hive's client names it in the text of other errors
 
   def is(e: Throwable): Boolean = MetastoreException.causes(e).exists {
     case _: SocketException | _: UnknownHostException | _: SocketTimeoutException | _: ClassNotFoundException =>

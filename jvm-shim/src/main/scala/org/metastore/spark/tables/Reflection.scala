@@ -1,7 +1,7 @@
 package org.metastore.spark.tables
 
 import java.lang.invoke.MethodType
-import java.lang.reflect.{Field, InvocationTargetException, Method}
+import java.lang.reflect.{AccessibleObject, Field, InvocationTargetException, Method}
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.collection.JavaConverters._
@@ -30,18 +30,18 @@ object Reflection {
 
   /** Makes an object of a public class, as `call` calls a method. */
   def create(owner: Class[_], arguments: AnyRef*): AnyRef = {
-    val constructors = owner.getConstructors.find(one => accepts(one.getParameterTypes, classes(arguments)))
-    val constructor = required(owner, "<init>", constructors)
-    unwrapped(constructor.newInstance(arguments: _*).asInstanceOf[AnyRef])
+    val types = classes(arguments)
+    val constructor = owner.getConstructors.find(found => accepts(found.getParameterTypes, types))
+    unwrapped(required(owner, "<init>", constructor).newInstance(arguments: _*).asInstanceOf[AnyRef])
   }
 
   /** Calls a Scala method whose later parameters differ between releases and have defaults. */
   def callWithDefaults[T: ClassTag](target: AnyRef, name: String, arguments: AnyRef*): T = {
     val overloads = target.getClass.getMethods.filter(_.getName == name)
     if (overloads.isEmpty) throw missing(target.getClass, name)
+    val fewest = overloads.map(_.getParameterCount).min
     val defaults =
-      (arguments.length + 1 to overloads.map(_.getParameterCount).min)
-        .map(i => call[AnyRef](target, s"$name$$default$$$i"))
+      for (i <- arguments.length + 1 to fewest) yield call[AnyRef](target, s"$name$$default$$$i")
     call[T](target, name, arguments ++ defaults: _*)
   }
 
@@ -65,10 +65,10 @@ object Reflection {
   def list(target: AnyRef, name: String, arguments: AnyRef*): Seq[AnyRef] =
     call[java.lang.Iterable[AnyRef]](target, name, arguments: _*).asScala.toList
 
-  /** What an optional value holds: Scala's, Java's, or one of the format's own that looks like Java's. */
+  /** The value of an optional value of Scala, of Java, or of the format's own class, which looks like Java's. */
   def option[T <: AnyRef: ClassTag](optional: AnyRef): Option[T] = optional match {
-    case own: Option[_] => own.map(held => as[T](optional.getClass, "get", held.asInstanceOf[AnyRef]))
-    case like => if (call[Boolean](like, "isPresent")) Some(call[T](like, "get")) else None
+    case own: Option[_] => own.map(value => as[T](optional.getClass, "get", value.asInstanceOf[AnyRef]))
+    case other => if (call[Boolean](other, "isPresent")) Some(call[T](other, "get")) else None
   }
 
   /**
@@ -123,25 +123,32 @@ object Reflection {
     found.asInstanceOf[T]
   }
 
-  // What is found goes with its class: formats may be loaded and unloaded again.
+  // The methods go with their class: formats may be loaded and unloaded again.
   private val methods = new ClassValue[ConcurrentHashMap[(String, Seq[Class[_]]), Option[Method]]] {
     override def computeValue(c: Class[_]): ConcurrentHashMap[(String, Seq[Class[_]]), Option[Method]] =
       new ConcurrentHashMap
   }
 
   private def find(owner: Class[_], name: String, arguments: Seq[Class[_]]): Option[Method] =
-    methods.get(owner).computeIfAbsent(
-      (name, arguments),
-      _ => {
-        def named(methods: Array[Method]) =
-          methods.iterator.filter(m => m.getName == name && accepts(m.getParameterTypes, arguments))
-        // A public class shows what it inherits from one that is not public as bridges only.
-        val (bridges, others) = named(owner.getMethods).toSeq.partition(_.isBridge)
-        def declared = Supertypes.classesOf(owner).flatMap(c => named(c.getDeclaredMethods))
-        val method = Indexed.first(others.iterator ++ bridges ++ declared)
-        method.foreach(_.setAccessible(true))
-        method
-      })
+    methods.get(owner).computeIfAbsent((name, arguments), _ => search(owner, name, arguments))
+
+  private def search(owner: Class[_], name: String, arguments: Seq[Class[_]]): Option[Method] = {
+    def matching(methods: Array[Method]) =
+      methods.iterator.filter(m => m.getName == name && accepts(m.getParameterTypes, arguments))
+    // A public class shows what it inherits from one that is not public as bridges only.
+    val (bridges, others) = matching(owner.getMethods).toSeq.partition(_.isBridge)
+    def declared = Supertypes.classesOf(owner).flatMap(c => matching(c.getDeclaredMethods))
+    accessible(others.iterator ++ bridges ++ declared)
+  }
+
+  /** The first of some members, made accessible. */
+  private def accessible[M <: AccessibleObject](members: Iterator[M]): Option[M] =
+    if (!members.hasNext) None
+    else {
+      val member = members.next()
+      member.setAccessible(true)
+      Some(member)
+    }
 
   private def accepts(parameters: Array[Class[_]], arguments: Seq[Class[_]]): Boolean =
     parameters.toSeq.corresponds(arguments) { (parameter, argument) =>
@@ -150,8 +157,7 @@ object Reflection {
 
   /** A field of a class or of one that it extends, for what is read very often. */
   def field(owner: Class[_], name: String): Option[Field] = {
-    val found = Supertypes.classesOf(owner).flatMap(_.getDeclaredFields).find(_.getName == name)
-    found.foreach(_.setAccessible(true))
-    found
+    val fields = Supertypes.classesOf(owner).flatMap(_.getDeclaredFields)
+    accessible(fields.filter(_.getName == name))
   }
 }

@@ -22,11 +22,11 @@ object DataFile {
 }
 
 /**
- * A data file as ANALYZE wants to know it.
+ * A data file with all that ANALYZE needs to read it.
  *
- * @param deletes digest of what may delete its rows; none where nothing does
+ * @param deletes digest of the files that may delete its rows; None where there are none
  * @param hasEqualityDeletes whether rows may be deleted by their values: only who reads the data file knows how many
- * @param names what it calls the columns whose keys do not tell
+ * @param names its names of the columns whose keys are not their names
  */
 final case class FileFacts(
     live: DataFile,
@@ -44,7 +44,13 @@ object FileFacts {
   val Parquet = "parquet"
 }
 
-/** The data files that ANALYZE is to read. `hasCurrentSchema`: who reads the snapshot by its id sees the table's schema. */
+/**
+ * The data files that ANALYZE is to read.
+ *
+ * @param recentFiles      paths of files that may still change without a new modification time
+ * @param hasOtherRows     whether there are rows outside of these files
+ * @param hasCurrentSchema whether a query of the snapshot by its id shows the table's schema
+ */
 final case class SnapshotFacts(
     snapshot: Option[String],
     files: Seq[FileFacts],
@@ -52,5 +58,5 @@ final case class SnapshotFacts(
     hasOtherRows: Boolean = false,
     hasCurrentSchema: Boolean = true)
 
-/** Why a table cannot be analyzed; `isSelected`: its name is that of a table, and of what was selected of its history. */
+/** The reason why a table cannot be analyzed; `isSelected`: its name selects a snapshot, a branch or a tag. */
 final case class TableRefusal(reason: String, isSelected: Boolean = false)

@@ -47,11 +47,14 @@ object TableFormats {
     case None => identityByLocation(session, table)
   }
 
-  private def identityByLocation(session: SparkSession, table: Table): Option[TableIdentity] = for {
-    format <- format(table)
-    location <- Reflection.call[CatalogTable](table, "v1Table").storage.locationUri
-    root = LakeTable.qualify(new Path(location), session)
-  } yield TableIdentity(format, LakeTable.uuidOf(root), root.toString, root.toString)
+  private def identityByLocation(session: SparkSession, table: Table): Option[TableIdentity] =
+    for {
+      format <- format(table)
+      location <- Reflection.call[CatalogTable](table, "v1Table").storage.locationUri
+    } yield {
+      val root = LakeTable.qualify(new Path(location), session)
+      TableIdentity(format, LakeTable.uuidOf(root), root.toString, root.toString)
+    }
 
   /** The format of a table that a catalog loads, without asking the table for anything. */
   def format(table: Table): Option[String] = {
@@ -64,10 +67,12 @@ object TableFormats {
   }
 
   /** The format of a table that the session's catalog says to be of a provider, where such tables are no plug-in's. */
-  def ofProvider(provider: String): Option[String] =
-    Some(provider.toLowerCase(Locale.ROOT)).filter(byProvider)
+  def ofProvider(provider: String): Option[String] = {
+    val name = provider.toLowerCase(Locale.ROOT)
+    if (providers(name)) Some(name) else None
+  }
 
-  private lazy val byProvider = Indexed.set(all.filter(_.isProvider))(_.name)
+  private lazy val providers = Indexed.set(all.filter(_.isProvider))(_.name)
 
   /** The format whose files a name such as `` parquet.`/path` `` reads without a catalog. */
   def ofPath(name: Seq[String]): Option[String] = name match {
@@ -76,13 +81,16 @@ object TableFormats {
   }
 
   /** The relation of such a name, where Spark resolves it for its own file formats alone. */
-  def atPath(session: SparkSession, name: Seq[String]): Option[LogicalPlan] = for {
-    format <- ofPath(name) if all.exists(known => known.name == format && known.needsReader)
-  } yield session.read.format(format).load(name.last).queryExecution.analyzed
+  def atPath(session: SparkSession, name: Seq[String]): Option[LogicalPlan] =
+    for (format <- ofPath(name) if readers(format))
+      yield session.read.format(format).load(name.last).queryExecution.analyzed
+
+  private lazy val readers = Indexed.set(all.filter(_.needsReader))(_.name)
 
   /** Whether a table of that format has files beside its data files which may change any value of their rows. */
-  def hasLogFiles(format: String): Boolean =
-    all.exists(known => known.name == format && known.description.hasLogFiles)
+  def hasLogFiles(format: String): Boolean = withLogFiles(format)
+
+  private lazy val withLogFiles = Indexed.set(all.filter(_.description.hasLogFiles))(_.name)
 
   /** Whether a relation reads by a column's path what the statistics have under a key, whatever its format. */
   def readByKey(relation: HadoopFsRelation, path: Seq[String], key: String): Boolean =
@@ -91,10 +99,12 @@ object TableFormats {
   /** A noun phrase for the tables that can be analyzed. */
   def kinds: String = {
     val (plugins, own) = all.partition(_.description.packages.nonEmpty)
-    s"${withArticle(listed(plugins.map(_.title), "or"))} table with data, or a directory of ${listed(own.map(_.title), "or")}"
+    val tables = listed(plugins.map(_.title), "or")
+    val files = listed(own.map(_.title), "or")
+    s"${withArticle(tables)} table with data, or a directory of $files"
   }
 
-  /** What a relation is that is nothing of that, as a part of a sentence. */
+  /** A noun phrase for a relation that cannot be analyzed. */
   def describe(relation: LogicalPlan): String = relation match {
     case v1: LogicalRelation => v1.relation match {
         case HadoopFsRelation(_, _, _, _, files: DataSourceRegister, _) => ofFiles(files.shortName())
@@ -112,9 +122,9 @@ object TableFormats {
   /** The ways to name a table by its path, as a part of a sentence. */
   def pathForms(path: String): String = {
     val (byPath, byName) = all.partition(_.hasPaths)
-    val named =
-      byName.map(format => s", ${withArticle(format.title)} table by the name in its catalog")
-    listed(byPath.map(format => s"${format.name}.`$path`"), "or") + named.mkString
+    val paths = byPath.map(format => s"${format.name}.`$path`")
+    val names = byName.map(format => s", ${withArticle(format.title)} table by the name in its catalog")
+    listed(paths, "or") + names.mkString
   }
 
   private def withArticle(text: String): String = s"${if ("AEIOU".contains(text.head)) "an" else "a"} $text"

@@ -1,6 +1,6 @@
 package org.metastore.spark.tables
 
-import scala.util.Try
+import scala.util.{Success, Try}
 
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
@@ -30,14 +30,16 @@ object TableLookup {
   def resolve(session: SparkSession, name: String): LakeTable = find(session, name).table
 
   /**
-   * As `find`, as the table is now. What the session keeps of it is dropped, not refreshed: queries that run list their files from it,
-   * and would find none meanwhile.
+   * As `find`, with the files that the table has now. The listing that the session keeps is dropped, not refreshed: queries that
+   * run list their files from it, and would find none meanwhile.
    */
   def findAnew(session: SparkSession, name: String): TableHandle = {
-    val found = find(session, name)
-    found.sessionTable.filter(_ => found.table.isKeptBySession).fold(found) { kept =>
-      session.sessionState.catalog.invalidateCachedTable(kept)
-      find(session, name)
+    val handle = find(session, name)
+    handle.sessionTable match {
+      case Some(kept) if handle.table.isKeptBySession =>
+        session.sessionState.catalog.invalidateCachedTable(kept)
+        find(session, name)
+      case _ => handle
     }
   }
 
@@ -50,9 +52,10 @@ object TableLookup {
       case view: View => throw ofView(name, view)
       case other if other.children.nonEmpty => throw MetastoreException.rowsHidden(name)
       case leaf =>
-        val table = TableFormats.open(leaf).getOrElse(throw MetastoreException.unsupportedTable(
+        def unsupported = MetastoreException.unsupportedTable(
           name,
-          s"it is read as ${TableFormats.describe(leaf)}, not as ${TableFormats.kinds}"))
+          s"it is read as ${TableFormats.describe(leaf)}, not as ${TableFormats.kinds}")
+        val table = TableFormats.open(leaf).getOrElse(throw unsupported)
         ReadPermission.require(session, name, query, leaf)
         TableHandle(table, catalogName(leaf), sessionTable(leaf))
     }
@@ -60,17 +63,18 @@ object TableLookup {
 
   private def ofView(name: String, view: View): MetastoreException = {
     val leaves = view.collectWithSubqueries { case leaf: LeafNode => leaf }
-    if (!leaves.exists(TableFormats.open(_).isDefined))
+    if (leaves.exists(TableFormats.open(_).isDefined)) {
+      val advice =
+        if (isFiltered(view))
+          s" metastore.filtered_summary(${Literal(s"SELECT * FROM $name").sql}) summarizes its rows."
+        else " Ask about the tables that it reads."
+      MetastoreException.unsupportedTable(name, "it is a view", advice)
+    } else {
+      val read = leaves.map(TableFormats.describe).distinct.mkString(", ")
       MetastoreException.unsupportedTable(
         name,
-        s"it is a view that reads no table with data files, only ${leaves.map(
-            TableFormats.describe).distinct.mkString(", ")}")
-    else MetastoreException.unsupportedTable(
-      name,
-      "it is a view",
-      if (isFiltered(view))
-        s" metastore.filtered_summary(${Literal(s"SELECT * FROM $name").sql}) summarizes its rows."
-      else " Ask about the tables that it reads.")
+        s"it is a view that reads no table with data files, only $read")
+    }
   }
 
   /** Whether a view reads one table alone, with WHERE or without. */
@@ -79,11 +83,11 @@ object TableLookup {
     case leaf => leaf.children.isEmpty && TableFormats.open(leaf).isDefined
   }
 
-  /** The name in its catalog of what a relation reads; none of what was named by its path. */
+  /** The name of a relation's table in its catalog; None where the table was named by its path. */
   private def catalogName(relation: LogicalPlan): Option[String] = relation match {
     case v2: DataSourceV2Relation =>
-      val parts = v2.catalog.map(_.name).toSeq ++ v2.identifier.toSeq.flatMap(found =>
-        found.namespace.toSeq :+ found.name)
+      val identifier = v2.identifier.fold(Seq.empty[String])(found => found.namespace.toSeq :+ found.name)
+      val parts = v2.catalog.map(_.name).toSeq ++ identifier
       Some(if (v2.table.name == parts.mkString(".")) SqlName(parts) else v2.table.name)
     case v1: LogicalRelation => v1.catalogTable.map(table => SqlName(table.identifier.nameParts))
     case _ => None
@@ -96,7 +100,7 @@ object TableLookup {
     case _ => None
   }
 
-  /** The name by which SQL finds what a relation reads again, if it has one. */
+  /** The name by which SQL finds a relation's table again, if it has one. */
   private[spark] def sqlName(relation: LogicalPlan): Option[String] = relation match {
     case v2: DataSourceV2Relation => for {
         catalog <- v2.catalog
@@ -117,12 +121,14 @@ object TableLookup {
             s"'$name' is not the name of a table",
             ofPath(name))
       }
-    // What a parser or an analyzer of others makes of a name, it may make of a whole query alone.
-    def parsed =
-      state.sqlParser.parsePlan(s"SELECT * FROM ${SqlName.everyPart(fromInsideView(session, parts))}")
-    def atPath = TableFormats.atPath(session, parts).map(Project(Seq(UnresolvedStar(None)), _))
+    def query = TableFormats.atPath(session, parts) match {
+      case Some(relation) => Project(Seq(UnresolvedStar(None)), relation)
+      // Parsers and analyzers of plug-ins may act on a name in a whole query alone.
+      case None =>
+        state.sqlParser.parsePlan(s"SELECT * FROM ${SqlName.everyPart(fromInsideView(session, parts))}")
+    }
     val analyzed =
-      try state.analyzer.execute(atPath.getOrElse(parsed))
+      try state.analyzer.execute(query)
       catch {
         case e: Exception if TableFormats.all.exists(_.isNotFound(e)) => throw notFound(session, parts)
         case e: AnalysisException if NotFound.exists(code => e.getMessage.startsWith(s"[$code]")) =>
@@ -151,19 +157,14 @@ object TableLookup {
    * @throws MetastoreException METASTORE_UNSUPPORTED_TABLE
    */
   private[spark] def requireReadable(session: SparkSession, parts: Seq[String]): Unit = {
-    def loaded = Namespaces.resolve(session, parts.init) match {
-      case (catalog: TableCatalog, names) => Some(catalog.loadTable(Identifier.of(names, parts.last)))
-      case _ => None
+    def unreadable = Namespaces.resolve(session, parts.init) match {
+      case (catalog: TableCatalog, names) =>
+        val table = catalog.loadTable(Identifier.of(names, parts.last))
+        TableFormats.all.flatMap(_.unreadableColumns(table))
+      case _ => Nil
     }
     // What fails here fails again where the table is resolved, and is explained there.
-    val columns =
-      Try {
-        for {
-          table <- loaded.toSeq
-          format <- TableFormats.all
-          column <- format.unreadableColumns(table)
-        } yield column
-      }.getOrElse(Nil)
+    val columns = Try(unreadable).getOrElse(Nil)
     if (columns.nonEmpty)
       throw MetastoreException.unsupportedTable(
         SqlName(parts),
@@ -187,20 +188,18 @@ object TableLookup {
   /** Spark's errors for a path without a table, and for a name that starts with an unknown catalog. */
   private val NotFound = Seq("PATH_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
 
-  /** The tables where one of that name was looked for. */
+  /** Names of the tables in the namespace of a name that was not found. */
   private def beside(session: SparkSession, parts: Seq[String]): Seq[String] =
-    Try(Namespaces.resolve(session, parts.init)).toOption match {
-      case Some((catalog: TableCatalog, names)) =>
-        val listed = Try(catalog.listTables(names).toSeq).getOrElse(Nil)
+    Try(Namespaces.resolve(session, parts.init)) match {
+      case Success((catalog: TableCatalog, names)) =>
         // The session's catalog lists temporary views with the tables of each database.
-        val others =
-          for (table <- listed if parts.length == 1 || table.namespace.length == names.length)
-            yield table.name
-        others.sorted
+        def isListed(table: Identifier) = parts.length == 1 || table.namespace.length == names.length
+        val tables = Try(catalog.listTables(names).toSeq).getOrElse(Nil)
+        tables.filter(isListed).map(_.name).sorted
       case _ => Nil
     }
 
-  /** What a query of all columns reads, without the names and the order that it gives to the columns. */
+  /** The relation of a query of all columns, below the projections and aliases that name and order the columns. */
   private[spark] def relation(plan: LogicalPlan): LogicalPlan = plan match {
     case alias: SubqueryAlias => relation(alias.child)
     // Hudi puts the columns of its partitioned tables in order, Spark pads those that are CHAR.
@@ -219,6 +218,7 @@ object TableLookup {
     val ofView = ViewNamespace.current
     def startsWithCatalog = parts.length > 1 && Catalogs(session).isRegistered(parts.head)
     if (ofView.isEmpty || startsWithCatalog) parts
-    else if (parts.length == 1) ofView ++ parts else ofView.head +: parts
+    else if (parts.length == 1) ofView ++ parts
+    else ofView.head +: parts
   }
 }

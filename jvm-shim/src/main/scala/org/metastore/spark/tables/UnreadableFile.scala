@@ -2,22 +2,19 @@ package org.metastore.spark.tables
 
 import scala.util.matching.Regex
 
-/** The file that Spark could not read, and why, in the causes of what it threw; as `find_cause` in Python. */
+import org.metastore.spark.reason.MetastoreException
+
+/** The file that Spark could not read, and the reason, in the causes of an exception; as `find_cause` in Python. */
 object UnreadableFile {
   private val Named: Regex = "(?:reading file|footer for file:?) (?:FileStatus\\{path=)?([^\n;}]+)".r
   private val End = "\\.?(?: SQLSTATE: \\w+)?\\s*$"
-  private val MostCauses = 20
 
-  /** Matches what a file of a table made Spark throw. */
+  /** Matches an exception that names a file of a table. */
   def unapply(thrown: Exception): Option[(String, String)] = {
-    val causes = causesOf(thrown)
+    val causes = MetastoreException.causes(thrown)
     val named = causes.flatMap(cause => Named.findFirstMatchIn(messageOf(cause)))
-    val file = named.map(_.group(1).replaceFirst(End, "").trim).headOption
-    file.map(_ -> firstLine(causes.last))
+    named.headOption.map(file => (file.group(1).replaceFirst(End, "").trim, firstLine(causes.last)))
   }
-
-  private def causesOf(thrown: Throwable): Seq[Throwable] =
-    Iterator.iterate(thrown)(_.getCause).takeWhile(_ != null).take(MostCauses).toList
 
   private def messageOf(thrown: Throwable): String = Option(thrown.getMessage).getOrElse(thrown.toString)
 
