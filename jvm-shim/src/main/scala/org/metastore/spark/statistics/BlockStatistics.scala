@@ -20,7 +20,7 @@ import org.metastore.spark.statistics.values.{
 }
 import org.metastore.spark.statistics.zones.{PageLoader, ZoneGroups, ZoneReader}
 
-/** What planning a query reads with. */
+/** The readers of one version of a table's statistics for planning a query. */
 private[statistics] final class StatisticsReaders(
     val blocks: BlockReader,
     val zones: ZoneReader,
@@ -67,29 +67,35 @@ private[statistics] final class BlockStatistics(
     val missing = wanted.distinct.filterNot(column => summaries.containsKey(column) || isAligned(column))
     if (few) paged.load(missing)
     else columns.bounds.load(joined.blocks.map(_.block), missing)
-    val parts = missing.map { column =>
-      column -> (if (few) paged.parts(column) else columns.bounds.parts(joined.blocks, column))
+    val loaded = Seq.newBuilder[(Column, Seq[BlockPart[BlockColumn]])]
+    for (column <- missing) boundsOf(column) match {
+      case Right(parts) => loaded += column -> parts
+      case Left(reason) => summaries.put(column, Left(joined.failure.getOrElse(reason)))
     }
-    for ((column, Left(reason)) <- parts) summaries.put(column, Left(joined.failure.getOrElse(reason)))
-    val found = for ((column, Right(all)) <- parts) yield column -> all
-    val assemblies = for (((key, dataType), all) <- found)
-      yield () => new SummaryAssembler(key, dataType, files.length).assemble(all)
-    // Other threads take longer to begin than a few thousand values to be copied.
-    val inPool = found.size > 1 && found.size.toLong * files.length > BlockStatistics.Few
-    val assembled =
-      if (inPool) PlanningPool.run(assemblies, budget)
-      else PlanningPool.here(assemblies, budget)
-    for (((column, _), aligned) <- found.zip(assembled)) {
-      summaries.put(column, aligned)
+    for ((column, summary) <- assemble(loaded.result())) {
+      summaries.put(column, summary)
       if (!few && columns.bounds.complete(joined.blocks, column))
-        aligned.foreach(joined.keepAligned(column, _))
+        summary.foreach(joined.keepAligned(column, _))
     }
   }
 
+  private def boundsOf(column: Column): Either[Reason, Seq[BlockPart[BlockColumn]]] =
+    if (few) paged.parts(column) else columns.bounds.parts(joined.blocks, column)
+
+  private def assemble(
+      loaded: Seq[(Column, Seq[BlockPart[BlockColumn]])]): Seq[(Column, Either[Reason, ColumnSummary])] = {
+    val tasks = for (((key, dataType), parts) <- loaded)
+      yield () => new SummaryAssembler(key, dataType, files.length).assemble(parts)
+    // Other threads take longer to begin than a few thousand values to be copied.
+    val inPool = tasks.size > 1 && tasks.size.toLong * files.length > BlockStatistics.Few
+    val summaries = if (inPool) PlanningPool.run(tasks, budget) else PlanningPool.here(tasks, budget)
+    loaded.map(_._1).zip(summaries)
+  }
+
   private def isAligned(column: Column): Boolean = {
-    val found = joined.findAligned[ColumnSummary](column)
-    for (aligned <- found) summaries.put(column, Right(aligned))
-    found.isDefined
+    val aligned = joined.findAligned[ColumnSummary](column)
+    for (summary <- aligned) summaries.put(column, Right(summary))
+    aligned.isDefined
   }
 
   override def column(key: String, dataType: DataType): Either[Reason, ColumnSummary] = {

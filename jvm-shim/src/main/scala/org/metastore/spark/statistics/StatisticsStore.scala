@@ -45,10 +45,10 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
    * The statistics for planning a scan of the table `uuid`.
    *
    * @param tableUuid   uuid of the table that is planned; statistics of another one are refused
-   * @param limitMillis what reading may take in this query, from now on; past it columns are unknown
-   * @param version     fingerprint of the statistics that the query began with: these, as long as they are remembered. `None`,
-   *                    or forgotten: the newest ones
-   * @param nameMapping as the table has it
+   * @param limitMillis the time for reading in this query, from now on; past it columns are unknown
+   * @param version     fingerprint of the statistics with which the query began, which are used as long as they are in memory;
+   *                    else the newest ones are
+   * @param nameMapping the table's name mapping
    */
   def planning(
       tableUuid: String,
@@ -58,11 +58,11 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
     begin(tableUuid, limitMillis, limitMillis, version, nameMapping)(limitMillis)
 
   /**
-   * As [[planning]], of several tables side by side: begins to look for the statistics, and returns what waits for them.
+   * As [[planning]], of several tables side by side: begins to look for the statistics.
    *
-   * @param leftMillis  after which the look-up is given up, waited for or not
-   * @param limitMillis how long the query may wait in all, which reasons tell
-   * @return for how long to wait, and to read in this query from then on, in milliseconds, to the statistics
+   * @param leftMillis  time after which the look-up is given up, even if nobody waits for it
+   * @param limitMillis time that the query may wait in all, for reasons
+   * @return waits for the statistics; its argument is the time for waiting, and for reading in this query from then on
    */
   def begin(
       tableUuid: String,
@@ -70,42 +70,47 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
       limitMillis: Long,
       version: Option[String] = None,
       nameMapping: Option[String] = None): Long => Either[Reason, TableStatistics] = {
-    val written = version.map(_.split(Manifest.UnderMapping).head)
-    val remembered = written.flatMap(v => StatisticsCache.get[Manifest](versionKey(v)))
-    val manifest = remembered.fold(newest(leftMillis))(found => _ => Right(found))
-    millis => known(tableUuid, new Budget(millis, limitMillis, root), manifest(_).map(_.under(nameMapping)))
+    val kept = version.flatMap(inMemory)
+    val lookingUp = kept.fold(beginLookup(leftMillis))(manifest => _ => Right(manifest))
+    millis => {
+      val budget = new Budget(millis, limitMillis, root)
+      try {
+        lookingUp(budget).flatMap(manifest => read(tableUuid, budget, manifest.under(nameMapping)))
+      } catch { case Recoverable(e) => Left(PlanningPool.explain(e, budget)) }
+    }
   }
 
-  private def known(
+  private def read(
       tableUuid: String,
       budget: Budget,
-      manifest: Budget => Either[Reason, Manifest]): Either[Reason, TableStatistics] =
-    try {
-      manifest(budget).flatMap { found =>
-        if (found.table.uuid == tableUuid)
-          Right(new TableStatistics(
-            new StatisticsReaders(
-              new BlockReader(objects),
-              new ZoneReader(objects),
-              new ValueCountReader(objects),
-              new ValueIndexReader(objects),
-              new HistogramReader(objects),
-              found,
-              budget)))
-        else Left(Reason(ReasonCode.OtherTable, "written" -> found.table.uuid, "read" -> tableUuid))
-      }
-    } catch { case Recoverable(e) => Left(PlanningPool.explain(e, budget)) }
+      manifest: Manifest): Either[Reason, TableStatistics] = {
+    val written = manifest.table.uuid
+    if (written != tableUuid) Left(Reason(ReasonCode.OtherTable, "written" -> written, "read" -> tableUuid))
+    else Right(new TableStatistics(
+      new StatisticsReaders(
+        new BlockReader(objects),
+        new ZoneReader(objects),
+        new ValueCountReader(objects),
+        new ValueIndexReader(objects),
+        new HistogramReader(objects),
+        manifest,
+        budget)))
+  }
 
-  private def newest(limitMillis: Long): Budget => Either[Reason, Manifest] = {
-    val begun = lookup.begin(limitMillis)
+  private def beginLookup(limitMillis: Long): Budget => Either[Reason, Manifest] = {
+    val lookingUp = lookup.begin(limitMillis)
     budget =>
-      begun(budget).flatMap {
+      lookingUp(budget).flatMap {
         case None => Left(Reason(ReasonCode.NoStatistics, "table" -> folder.getParent.toString))
-        case Some(found) =>
-          StatisticsCache.put(versionKey(found.fingerprint), found, StatisticsStore.BytesOfVersion)
-          Right(found)
+        case Some(manifest) =>
+          StatisticsCache.put(versionKey(manifest.fingerprint), manifest, StatisticsStore.BytesOfVersion)
+          Right(manifest)
       }
   }
+
+  /** The manifest of a version that may carry the digest of a name mapping. */
+  private def inMemory(version: String): Option[Manifest] =
+    StatisticsCache.get[Manifest](versionKey(version.split(Manifest.UnderMapping).head))
 
   private def versionKey(fingerprint: String): String = s"version:$root:$fingerprint"
 
@@ -129,44 +134,45 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
    * @param files   ordinals of data files; `None`: all
    */
   def summary(block: Block, columns: Option[Set[Int]], files: Option[Set[Int]]): IndexedSeq[SummaryRow] = {
+    def isWanted(row: ObjectRow) = isIn(row.int("column"), columns) && isIn(row.int("file"), files)
     val rows = for {
       part <- block.summary.toIndexedSeq
-      if columns.forall(wanted => part.columns.exists(wanted))
-      row <- rowReader.rows(part.ref, groupsOf(columns))(row => wanted(row, columns, files))
+      if columns.isEmpty || part.columns.exists(columns.get)
+      row <- rowReader.rows(part.ref, groupsOf(columns), isWanted)(ObjectRows.summary)
     } yield row
     rows.sortBy(row => (row.column, row.file))
   }
 
   /**
-   * Values of a column in a `frequencies` or `table-frequencies` object, most frequent first; in the object's order those of
-   * which it tells where they live.
+   * Values of a column in a `frequencies` or `table-frequencies` object, most frequent first; values with their data files in the
+   * object's order.
    *
    * @param file ordinal of a data file in the object; `None` at table level
    * @param few  only those in the first row group, which holds the ten most frequent
    */
   def values(ref: ObjectRef, column: Int, file: Option[Int], few: Boolean): IndexedSeq[ValueCount] =
-    rowReader.rows(ref, footer => groupsOf(Some(Set(column)))(footer).filter(_ == 0 || !few)) { row =>
-      if (isOf(row, column, file)) ObjectRows.value(row) else None
-    }
+    rowReader.rows(
+      ref,
+      _.groupsOf(Set(column)).filter(_ == 0 || !few),
+      isOf(_, column, file))(ObjectRows.value).flatten
 
   /** The most frequent value of every column in a `frequencies` or `table-frequencies` object. */
-  def mostFrequent(ref: ObjectRef, file: Option[Int]): Map[Int, ValueCount] =
-    rowReader.rows(ref, _ => Seq(0)) { row =>
-      if (file.forall(row.int("file").contains)) ObjectRows.value(row).map(row.int("column").get -> _)
-      else None
-    }.reverse.toMap
+  def mostFrequent(ref: ObjectRef, file: Option[Int]): Map[Int, ValueCount] = {
+    val rows = rowReader.rows(ref, _ => Seq(0), isOf(_, file)) { row =>
+      row.int("column").get -> ObjectRows.value(row)
+    }
+    val values = for ((column, Some(value)) <- rows) yield column -> value
+    values.reverse.toMap
+  }
 
   /** The histogram of a column in a `histograms` or `table-histograms` object. */
   def histogram(ref: ObjectRef, column: Int, file: Option[Int]): Option[HistogramRow] =
-    rowReader.rows(ref, groupsOf(Some(Set(column)))) { row =>
-      if (isOf(row, column, file)) Some(ObjectRows.histogram(row)) else None
-    }.headOption
+    rowReader.rows(ref, _.groupsOf(Set(column)), isOf(_, column, file))(ObjectRows.histogram).headOption
 
   /** The histograms of all columns of a data file in a `histograms` object, by the column's ordinal. */
   def histograms(ref: ObjectRef, file: Int): Map[Int, HistogramRow] =
-    rowReader.rows(ref, groupsOf(None)) { row =>
-      if (row.int("file").contains(file)) Some(row.int("column").get -> ObjectRows.histogram(row))
-      else None
+    rowReader.rows(ref, groupsOf(None), isOf(_, Some(file))) { row =>
+      row.int("column").get -> ObjectRows.histogram(row)
     }.toMap
 
   /**
@@ -183,16 +189,13 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
   def listRanks(ranks: Seq[RanksRef], column: Int): Seq[(Any, Long)] = rankReader.all(ranks, column)
 
   private def isOf(row: ObjectRow, column: Int, file: Option[Int]): Boolean =
-    row.int("column").contains(column) && file.forall(row.int("file").contains)
+    row.int("column").contains(column) && isOf(row, file)
 
-  private def wanted(
-      row: ObjectRow,
-      columns: Option[Set[Int]],
-      files: Option[Set[Int]]): Option[SummaryRow] = {
-    val taken =
-      columns.forall(set => row.int("column").exists(set)) && files.forall(set => row.int("file").exists(set))
-    if (taken) Some(ObjectRows.summary(row)) else None
-  }
+  /** Whether a row is that of a data file, or of a table. */
+  private def isOf(row: ObjectRow, file: Option[Int]): Boolean = file.isEmpty || row.int("file") == file
+
+  private def isIn(ordinal: Option[Int], wanted: Option[Set[Int]]): Boolean =
+    wanted.isEmpty || ordinal.exists(wanted.get)
 
   private def groupsOf(columns: Option[Set[Int]])(footer: ParquetFooter): Seq[Int] =
     columns.fold[Seq[Int]](footer.rowGroups.indices)(footer.groupsOf)

@@ -1,5 +1,7 @@
 package org.metastore.spark.statistics
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.reason.Reason
@@ -32,15 +34,13 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
   def fingerprint: String = manifest.fingerprint
 
   /** Columns of an analyzed snapshot whose distinct values were counted over the table, by key. Never throws. */
-  def distinct(snapshot: Snapshot): Either[Reason, Map[String, TableDistinct]] = {
-    snapshot.summary match {
-      case None => Right(Map.empty)
-      case Some(ref) =>
-        PlanningPool.run(Seq(() => reader.tableDistinct(ref)), budget).head.map { counts =>
-          for ((column, count) <- counts if snapshot.columns.isDefinedAt(column))
-            yield snapshot.columns(column).key -> count
-        }
-    }
+  def distinct(snapshot: Snapshot): Either[Reason, Map[String, TableDistinct]] = snapshot.summary match {
+    case None => Right(Map.empty)
+    case Some(ref) =>
+      PlanningPool.run(Seq(() => reader.tableDistinct(ref)), budget).head.map { counts =>
+        for ((column, count) <- counts if snapshot.columns.isDefinedAt(column))
+          yield snapshot.columns(column).key -> count
+      }
   }
 
   /**
@@ -51,14 +51,14 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
   def histograms(
       snapshot: Snapshot,
       columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] = {
-    val (wanted, entries) = (for {
+    val wanted = for {
       summary <- snapshot.summary.toSeq
       (key, dataType) <- columns.distinct
       ordinal = snapshot.columns.indexWhere(_.key == key)
       if ordinal >= 0 && TypePromotion.fromEntry(snapshot.columns(ordinal), dataType) == TypePromotion.Full
-    } yield (key, dataType) -> readers.histograms.histogram(snapshot, ordinal, summary, dataType)).unzip
-    val read = CacheEntry.all(entries, budget.ofEstimates)
-    val histograms = for ((column, Right(Some(histogram))) <- wanted.zip(read)) yield column -> histogram
+    } yield (key, dataType) -> readers.histograms.histogram(snapshot, ordinal, summary, dataType)
+    val read = CacheEntry.readable(wanted, budget.ofEstimates)(_._2)
+    val histograms = for (((column, _), Some(histogram)) <- read) yield column -> histogram
     histograms.toMap
   }
 
@@ -69,20 +69,25 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
    */
   def forFiles(files: FileList, columns: Seq[(String, DataType)]): FileSetStatistics = {
     val query = new QueryColumns(readers)
-    val joined = files.findJoin(fingerprint).getOrElse {
-      val joining = new FileJoiner(reader, readers.zones, manifest, files, budget).begin()
-      // Of other blocks only few of the files may be known, if any: they are read once that is certain.
-      val small = manifest.blocks.filter(_.files.rows <= 2L * files.length)
-      val (zoned, others) = small.partition(_.zones.nonEmpty)
-      query.zones.load(zoned, columns)
-      query.bounds.load(others, columns)
-      val known = joining().cachedOrSelf
-      if (known.failure.isEmpty) files.keep(known)
-      known
-    }
+    val joined = files.findJoin(fingerprint).getOrElse(join(files, query, columns))
     new BlockStatistics(readers, files, joined, query)
   }
+
+  private def join(files: FileList, query: QueryColumns, columns: Seq[(String, DataType)]): FileJoin = {
+    val joining = new FileJoiner(reader, readers.zones, manifest, files, budget).begin()
+    // Of larger blocks only few of the files may be known, if any: they are read once that is certain.
+    val small = manifest.blocks.filter(_.files.rows <= 2L * files.length)
+    val (zoned, others) = small.partition(_.zones.nonEmpty)
+    query.zones.load(zoned, columns)
+    query.bounds.load(others, columns)
+    val joined = joining().cachedOrSelf
+    if (joined.failure.isEmpty) files.keep(joined)
+    joined
+  }
 }
+
+/** A large block whose zones may be among the files of a scan, with its place among the blocks. */
+private final case class ZonedBlock(place: Int, join: ZoneJoin)
 
 /** Looks for the files of a scan in the blocks of one version of the statistics. */
 private[statistics] final class FileJoiner(
@@ -98,30 +103,25 @@ private[statistics] final class FileJoiner(
     others ++ full
   }
 
-  /** Begins; what it gives waits for the end. */
+  /** Begins to read; the result waits for the end. */
   def begin(): () => FileJoin = {
-    val zoned = byZones
-    val checks = for ((place, join) <- zoned; check <- join.checks) yield place -> check
-    val checked = PlanningPool.start(checks.map(_._2), budget)
-    val counted = PlanningPool.start(for ((place, _) <- zoned) yield () => reader.rows(blocks(place)), budget)
-    val others = blocks.indices.diff(zoned.map(_._1))
-    val listed = byPaths(others)
+    val zoned = zonedBlocks
+    val checks = for (block <- zoned; check <- block.join.checks) yield block.place -> check
+    val checked = PlanningPool.startFor(checks, budget) { case (_, check) => check() }
+    val counted = PlanningPool.startFor(zoned, budget)(block => reader.rows(blocks(block.place)))
+    val others = byPaths(blocks.indices.diff(zoned.map(_.place)))
     () => {
-      val results =
-        for {
-          ((place, _), Right(zones)) <- checks.zip(checked())
-          zone <- zones
-        } yield place -> zone
-      // A table may have thousands of blocks: none of them searches all.
-      val zonesByPlace = results.groupBy(_._1).withDefaultValue(Nil)
-      def passed(place: Int) = for ((_, zone) <- zonesByPlace(place)) yield zone
-      val (whole, parts) = zoned.zip(counted()).partition { case ((place, join), _) =>
-        join.isComplete(passed(place))
+      // A table may have thousands of blocks: none of them searches the zones of all.
+      val zones = mutable.Map.empty[Int, Seq[Int]].withDefaultValue(Nil)
+      for (((place, _), Right(passed)) <- checked()) zones(place) ++= passed
+      val (complete, incomplete) = counted().partition { case (block, _) =>
+        block.join.isComplete(zones(block.place))
       }
-      val joinedByZones = for (((place, join), rows) <- whole)
-        yield place -> rows.map(new BlockJoin(blocks(place), _, join.ordinals(passed(place))))
-      val again = parts.map(_._1._1)
-      val joined = joinedByZones ++ others.zip(listed()) ++ again.zip(byPaths(again)())
+      val joinedByZones = for ((block, rows) <- complete) yield {
+        val ordinals = block.join.ordinals(zones(block.place))
+        block.place -> rows.map(new BlockJoin(blocks(block.place), _, ordinals))
+      }
+      val joined = joinedByZones ++ others() ++ byPaths(incomplete.map(_._1.place))()
       result(joined.sortBy(_._1).map(_._2))
     }
   }
@@ -132,20 +132,19 @@ private[statistics] final class FileJoiner(
     new FileJoin(manifest.fingerprint, files.length, known.toIndexedSeq, failures.headOption)
   }
 
-  /** Large blocks of which zones may be in the scan, by their places. */
-  private def byZones: Seq[(Int, ZoneJoin)] = {
+  private def zonedBlocks: Seq[ZonedBlock] = {
     val large =
       blocks.indices.filter(place =>
         blocks(place).zones.nonEmpty && math.min(blocks(place).files.rows, Zone.Files) <= files.length)
-    val read = PlanningPool.run(large.map(place => () => zones.identities(blocks(place))), budget)
-    for ((place, Right(Some(identities))) <- large.zip(read))
-      yield place -> new ZoneJoin(identities, files, blocks(place).files.rows.toInt)
+    val read = PlanningPool.runFor(large, budget)(place => zones.identities(blocks(place)))
+    for ((place, Right(Some(identities))) <- read)
+      yield ZonedBlock(place, new ZoneJoin(identities, files, blocks(place).files.rows.toInt))
   }
 
-  private def byPaths(places: Seq[Int]): () => Seq[Either[Reason, BlockJoin]] =
-    PlanningPool.start(places.map(place => () => byPaths(blocks(place))), budget)
+  private def byPaths(places: Seq[Int]): () => Seq[(Int, Either[Reason, BlockJoin])] =
+    PlanningPool.startFor(places, budget)(place => joinByPaths(blocks(place)))
 
-  private def byPaths(block: Block): BlockJoin = {
+  private def joinByPaths(block: Block): BlockJoin = {
     val known = reader.files(block)
     val join = new BlockJoin(block, known.rows, known.join(files))
     if (join.matches > 0) budget.reserve(known.weight + files.length * 4L)

@@ -97,46 +97,60 @@ private[spark] object PlanningPool {
   /** Runs the reads side by side; a failure becomes its reason, with one line in the log. */
   def run[T](reads: Seq[() => T], budget: Budget): Seq[Either[Reason, T]] = start(reads, budget)()
 
+  /** Reads for each of some things, side by side: the things with what was read, or the reason why it was not. */
+  def runFor[S, T](things: Seq[S], budget: Budget)(read: S => T): Seq[(S, Either[Reason, T])] =
+    startFor(things, budget)(read)()
+
   /** As `run`; the results are waited for when they are asked for. */
   def start[T](reads: Seq[() => T], budget: Budget): () => Seq[Either[Reason, T]] = {
-    val started = startOf(reads, budget.store)._2
-    () => started(budget)
+    val results = beginEach(reads, budget.store)(_ => ())
+    () => results(budget)
+  }
+
+  /** As `runFor`; the results are waited for when they are asked for. */
+  def startFor[S, T](things: Seq[S], budget: Budget)(read: S => T): () => Seq[(S, Either[Reason, T])] = {
+    val results = start(things.map(thing => () => read(thing)), budget)
+    () => things.zip(results())
   }
 
   /** As `start`, of reads that may never be waited for. */
-  def begin[T](reads: Seq[() => T], store: String, limitMillis: Long): Budget => Seq[Either[Reason, T]] = {
-    val (begun, results) = startOf(reads, store)
-    for (read <- begun) {
-      val end = interrupter.schedule((() => read.giveUp()): Runnable, limitMillis, TimeUnit.MILLISECONDS)
-      read.result.whenComplete((_, _) => end.cancel(false))
+  def begin[T](reads: Seq[() => T], store: String, limitMillis: Long): Budget => Seq[Either[Reason, T]] =
+    beginEach(reads, store)(giveUpAfter(_, limitMillis))
+
+  private def beginEach[T](reads: Seq[() => T], store: String)(
+      onStart: Read[T] => Unit): Budget => Seq[Either[Reason, T]] =
+    if (givenUp.containsKey(store)) budget => reads.map(fromMemory(_, budget))
+    else {
+      val started = reads.map(new Read(_, store))
+      started.foreach(executor.execute(_))
+      started.foreach(onStart)
+      await(started, _)
     }
+
+  private def giveUpAfter[T](read: Read[T], millis: Long): Unit = {
+    val end = interrupter.schedule((() => read.giveUp()): Runnable, millis, TimeUnit.MILLISECONDS)
+    read.result.whenComplete((_, _) => end.cancel(false))
+    ()
+  }
+
+  private def await[T](started: Seq[Read[T]], budget: Budget): Seq[Either[Reason, T]] = {
+    val results =
+      try started.map(awaitOne(_, budget))
+      catch {
+        case e: InterruptedException => // the query is cancelled
+          started.foreach(_.giveUp())
+          throw e
+      }
+    for (Left(reason) <- results.find(_.isLeft)) logReason(reason) // many may fail alike
     results
   }
 
-  private def startOf[T](
-      reads: Seq[() => T],
-      store: String): (Seq[Read[T]], Budget => Seq[Either[Reason, T]]) =
-    if (givenUp.containsKey(store)) (Nil, budget => reads.map(fromMemory(_, budget)))
-    else {
-      val started = reads.map(read => new Read(read, store))
-      started.foreach(executor.execute(_))
-      (
-        started,
-        budget => {
-          val results = started.map { read =>
-            try Right(budget.await(read.result))
-            catch {
-              case e: InterruptedException => // the query is cancelled
-                started.foreach(_.giveUp())
-                throw e
-              case Recoverable(e) =>
-                if (e.isInstanceOf[TimeoutException]) read.giveUp()
-                Left(reason(e, budget))
-            }
-          }
-          results.collectFirst { case Left(why) => logReason(why) } // many may fail alike
-          results
-        })
+  private def awaitOne[T](read: Read[T], budget: Budget): Either[Reason, T] =
+    try Right(budget.await(read.result))
+    catch {
+      case Recoverable(e) =>
+        if (e.isInstanceOf[TimeoutException]) read.giveUp()
+        Left(reason(e, budget))
     }
 
   private def fromMemory[T](read: () => T, budget: Budget): Either[Reason, T] =

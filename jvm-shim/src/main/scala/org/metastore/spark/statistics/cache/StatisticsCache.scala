@@ -34,7 +34,7 @@ object StatisticsCache {
   }
 
   private[spark] def get[T <: AnyRef](key: String): Option[T] = synchronized {
-    Option(entries.get(key)).flatMap(entry => Option(entry.value.get)).map(_.asInstanceOf[T])
+    Option(entries.get(key)).flatMap(entry => Option(entry.value.get.asInstanceOf[T]))
   }
 
   /** Keeps a value of so many bytes, unless everything else would have to go for it in vain. */
@@ -74,10 +74,10 @@ object StatisticsCache {
   }
 }
 
-/** Something of immutable objects that is read once and then stays in the driver's cache. */
+/** A part of immutable objects that is read once and then stays in the driver's cache. */
 private[statistics] final case class CacheEntry[T <: AnyRef](key: String, weight: T => Long)(read: => T) {
 
-  /** What was read before. */
+  /** The value, if it was read before and is still in the cache. */
   def find: Option[T] = StatisticsCache.get[T](key)
 
   def get(): T = StatisticsCache.getOrLoad(key, weight)(read)
@@ -85,35 +85,45 @@ private[statistics] final case class CacheEntry[T <: AnyRef](key: String, weight
 
 private[statistics] object CacheEntry {
 
-  /** All of them: what is in the cache at once, the others side by side beside the planning thread. */
+  /** The values of entries: those in the cache at once, the others side by side beside the planning thread. */
   def all[T <: AnyRef](wanted: Seq[CacheEntry[T]], budget: Budget): Seq[Either[Reason, T]] = {
     val present = wanted.map(_.find)
     val missing = for ((one, None) <- wanted.zip(present)) yield () => one.get()
     val read = if (missing.isEmpty) Iterator.empty else PlanningPool.run(missing, budget).iterator
     present.map(_.fold(read.next())(Right(_)))
   }
+
+  /** Some things, each with the value of its entry; without those whose entries cannot be read. */
+  def readable[S, T <: AnyRef](things: Seq[S], budget: Budget)(entry: S => CacheEntry[T]): Seq[(S, T)] =
+    for ((thing, Right(value)) <- things.zip(all(things.map(entry), budget))) yield thing -> value
 }
 
 /**
- * What was made of something that does not change, the newest few, as long as memory suffices: one query asks for it more than
- * once, and queries repeat.
+ * Values that were derived from something that does not change, the newest few, as long as memory suffices: one query asks for
+ * them more than once, and queries repeat.
  */
 final class Memo {
-  private var made = new SoftReference(new JLinkedHashMap[Any, AnyRef])
+  private var memory = new SoftReference(new JLinkedHashMap[Any, AnyRef])
 
-  /** What was made under a key; two threads may make it at the same time. */
-  def apply[T <: AnyRef](key: Any)(make: => T): T =
-    synchronized(Option(made.get).flatMap(found => Option(found.get(key)))).fold {
+  /** The value of a key, which is made if it is missing; two threads may make it at the same time. */
+  def apply[T <: AnyRef](key: Any)(make: => T): T = {
+    val known = synchronized(values.get(key))
+    if (known != null) known.asInstanceOf[T]
+    else {
       val value = make
       keep(key, value)
       value
-    }(_.asInstanceOf[T])
+    }
+  }
+
+  private def values: JLinkedHashMap[Any, AnyRef] =
+    Option(memory.get).getOrElse(new JLinkedHashMap[Any, AnyRef])
 
   private def keep(key: Any, value: AnyRef): Unit = synchronized {
-    val found = Option(made.get).getOrElse(new JLinkedHashMap[Any, AnyRef])
-    if (found.size >= Memo.Most) found.remove(found.keySet.iterator.next())
-    found.put(key, value)
-    made = new SoftReference(found)
+    val kept = values
+    if (kept.size >= Memo.Most) kept.remove(kept.keySet.iterator.next())
+    kept.put(key, value)
+    memory = new SoftReference(kept)
   }
 }
 

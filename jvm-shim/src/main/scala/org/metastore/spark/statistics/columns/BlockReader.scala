@@ -6,7 +6,7 @@ import org.metastore.spark.reason.{DamagedObjectException, Indexed}
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.objects.{Block, ColumnRows, Fill, ObjectReader, ObjectRef, RowGroup}
 
-/** Decodes what planning needs of a block: its files, and single columns of its summaries. */
+/** Reads the parts of a block that planning needs: its files, and single columns of its summaries. */
 private[statistics] final class BlockReader(objects: ObjectReader) {
   import BlockReader._
 
@@ -97,15 +97,14 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
     StatisticsCache.getOrLoad[Map[Int, TableDistinct]](
       s"distinct:${ref.name}:${ref.footerSha256}",
       _.size * 100L) {
-      objects.footer(ref).rowGroups.indices.flatMap { group =>
-        read(ref, group, Seq("column", "distinct", "files")) { rows =>
-          val (columns, distinct, files) =
-            (rows.longs("column", -1), rows.longs("distinct", -1), rows.longs("files", 1))
-          columns.indices.filter(distinct(_) >= 0).map { i =>
-            columns(i).toInt -> TableDistinct(distinct(i).toDouble, files(i).toInt)
-          }
-        }
-      }.toMap
+      val groups = objects.footer(ref).rowGroups.indices
+      groups.flatMap(read(ref, _, Seq("column", "distinct", "files")) { rows =>
+        val columns = rows.longs("column", -1)
+        val distinct = rows.longs("distinct", -1)
+        val files = rows.longs("files", 1)
+        val counted = columns.indices.filter(distinct(_) >= 0)
+        counted.map(i => columns(i).toInt -> TableDistinct(distinct(i).toDouble, files(i).toInt))
+      }).toMap
     }
 
   private def read[T](ref: ObjectRef, group: Int, fields: Seq[String])(decode: RowGroup => T): T =
@@ -119,18 +118,19 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
   private def readTableFiles(ref: ObjectRef): BlockFiles = {
     val footer = objects.footer(ref)
     val modified = Seq("modified").filter(footer.has) // the column is optional
-    val groups = footer.rowGroups.indices.map { group =>
-      RowGroup.read(objects, ref, group, Seq("path", "size") ++ modified) { rows =>
-        val paths = rows.bytes("path")
-        if (paths.contains(null)) throw new IllegalArgumentException("it has a file without a path")
-        val times = modified.headOption.fold(Fill.longs(paths.length, -1))(rows.longs(_, -1))
-        (paths.map(new String(_, UTF_8)), rows.longs("size", -1), times)
+    val paths = Array.newBuilder[String]
+    val sizes, times = Array.newBuilder[Long]
+    for (group <- footer.rowGroups.indices)
+      read(ref, group, Seq("path", "size") ++ modified) { rows =>
+        val pathsOfGroup = rows.bytes("path")
+        if (pathsOfGroup.contains(null)) throw new IllegalArgumentException("it has a file without a path")
+        paths ++= pathsOfGroup.map(new String(_, UTF_8))
+        sizes ++= rows.longs("size", -1)
+        times ++= modified.headOption.fold(Fill.longs(pathsOfGroup.length, -1))(rows.longs(_, -1))
       }
-    }
-    val (paths, sizes, times) =
-      (groups.flatMap(_._1).toArray, groups.flatMap(_._2).toArray, groups.flatMap(_._3).toArray)
-    if (paths.length != ref.rows) throw anotherNumberOfRows(ref)
-    new BlockFiles(paths, sizes, times, new BlockRows(Fill.longs(paths.length, -1)))
+    val all = paths.result()
+    if (all.length != ref.rows) throw anotherNumberOfRows(ref)
+    new BlockFiles(all, sizes.result(), times.result(), new BlockRows(Fill.longs(all.length, -1)))
   }
 
   private def readFiles(ref: ObjectRef): BlockFiles = {

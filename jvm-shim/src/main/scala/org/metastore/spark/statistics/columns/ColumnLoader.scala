@@ -43,25 +43,24 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
 
   /** Reads columns of blocks, as far as they are not there yet. */
   def load(blocks: Seq[Block], columns: Seq[Column]): Unit = synchronized {
-    val needed =
-      (for (column <- columns; block <- blocks; source <- sources(block, column)) yield source).distinct
-    val missing =
-      needed.filterNot(source => failed.contains(source.ref) || isLoaded(source.ref, source.ordinal))
-    val wanted = missing.groupBy(source => (source.block.files, source.ref)).values.toSeq
-    val groups = attempt(
-      wanted.map(_.head.ref),
-      wanted.map { all => () =>
-        reader.rowGroups(all.head.ref, Indexed.set(all)(_.ordinal)).map(all.head -> _)
-      }).flatten
-    val reads = for ((source, group) <- groups) yield () => {
-      val columns = read(source.block, source.ref, group)
-      budget.reserve(columns.values.map(_.weight).sum)
-      for ((ordinal, value) <- columns) yield (source.ref, ordinal) -> value
+    val needed = for (column <- columns; block <- blocks; source <- sources(block, column)) yield source
+    val missing = needed.distinct.filterNot(isKnown)
+    val byObject = missing.groupBy(source => (source.block, source.ref)).toSeq
+    val located = attempt(byObject)(_._1._2) { case ((_, ref), sources) =>
+      reader.rowGroups(ref, Indexed.set(sources)(_.ordinal))
     }
-    for (columns <- attempt(groups.map(_._1.ref), reads)) loaded ++= columns
+    val groups = for ((((block, ref), _), found) <- located; group <- found) yield (block, ref, group)
+    val read = attempt(groups)(_._2) { case (block, ref, group) => readGroup(block, ref, group) }
+    for (((_, ref, _), columns) <- read; (ordinal, value) <- columns) loaded((ref, ordinal)) = value
   }
 
-  /** The parts of a column by block, the least preferred first, or why there are none. */
+  private def readGroup(block: Block, ref: ObjectRef, group: Int): Map[Int, T] = {
+    val columns = read(block, ref, group)
+    budget.reserve(columns.values.map(_.weight).sum)
+    columns
+  }
+
+  /** The parts of a column by block, the least preferred first, or the reason why there are none. */
   def parts(blocks: Seq[BlockJoin], column: Column): Either[Reason, Seq[BlockPart[T]]] = synchronized {
     val found = for {
       joined <- blocks
@@ -81,42 +80,39 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
   private def sources(block: Block, column: Column): Seq[ColumnSource] =
     ColumnSource.find(block, column, holder)
 
-  private def isLoaded(ref: ObjectRef, ordinal: Int): Boolean = loaded.contains((ref, ordinal)) || {
-    val found = cached(ref, ordinal)
-    for (column <- found) {
-      budget.reserve(column.weight)
-      loaded((ref, ordinal)) = column
-    }
-    found.isDefined
+  /** Whether a column is loaded, from the cache if it is there, or cannot be loaded. */
+  private def isKnown(source: ColumnSource): Boolean =
+    failed.contains(source.ref) || loaded.contains((source.ref, source.ordinal)) || isCached(source)
+
+  private def isCached(source: ColumnSource): Boolean = {
+    val column = cached(source.ref, source.ordinal)
+    column.foreach(keep(source.ref, source.ordinal, _))
+    column.isDefined
   }
 
-  private def attempt[R](refs: Seq[ObjectRef], reads: Seq[() => R]): Seq[R] =
-    refs.zip(PlanningPool.run(reads, budget)).flatMap {
-      case (_, Right(result)) => Some(result)
-      case (ref, Left(reason)) =>
-        failed(ref) = reason
-        None
-    }
+  private def keep(ref: ObjectRef, ordinal: Int, column: T): Unit = {
+    budget.reserve(column.weight)
+    loaded((ref, ordinal)) = column
+  }
+
+  /** The results of reads of objects, side by side; the failures are noted. */
+  private def attempt[S, R](wanted: Seq[S])(objectOf: S => ObjectRef)(read: S => R): Seq[(S, R)] = {
+    val results = PlanningPool.runFor(wanted, budget)(read)
+    for ((source, Left(reason)) <- results) failed(objectOf(source)) = reason
+    for ((source, Right(result)) <- results) yield source -> result
+  }
 
   private def whyNone(blocks: Seq[Block], column: Column): Reason = {
-    val types = for {
-      block <- blocks
-      (entry, _) <- block.columnsOf(column._1)
-    } yield entry.dataType
-    val written = types.distinct
-    val failures =
-      for {
-        block <- blocks
-        source <- sources(block, column)
-        failure <- failed.get(source.ref)
-      } yield failure
-    failures.headOption.getOrElse {
-      if (written.isEmpty) Reason(ReasonCode.UnknownColumn, "column" -> column._1)
+    val (key, dataType) = column
+    val types = for (block <- blocks; (entry, _) <- block.columnsOf(key)) yield entry.dataType
+    def unusable =
+      if (types.isEmpty) Reason(ReasonCode.UnknownColumn, "column" -> key)
       else Reason(
         ReasonCode.TypeChanged,
-        "column" -> column._1,
-        "written" -> written.mkString(", "),
-        "read" -> column._2.catalogString)
-    }
+        "column" -> key,
+        "written" -> types.distinct.mkString(", "),
+        "read" -> dataType.catalogString)
+    val failures = blocks.flatMap(sources(_, column)).flatMap(source => failed.get(source.ref))
+    failures.headOption.getOrElse(unusable)
   }
 }

@@ -53,7 +53,7 @@ private[statistics] final class FileJoin(
   extends CacheWeight {
   private lazy val number = FileJoin.counter.incrementAndGet()
 
-  /** By list of a snapshot's files: where each known file stands in it, or -1. */
+  /** By list of a snapshot's files: the place of each file of the scan in it, or -1. */
   val placesInLists = new ConcurrentHashMap[ObjectRef, Array[Int]]()
 
   val rows: Array[Long] = blocks match {
@@ -86,12 +86,12 @@ private[statistics] final class FileJoin(
 
   override def weight: Long = length * (9L + 4L * blocks.length)
 
-  /** The same join, as an earlier scan made it, or this one for later scans: what is aligned with it serves them all. */
+  /** An equal join that an earlier scan has kept, or this one, kept for later scans: columns aligned with it serve them all. */
   def cachedOrSelf: FileJoin =
     if (failure.isDefined) this
     else {
-      val key =
-        s"joined:$fingerprint:$length:${blocks.map(block => Arrays.hashCode(block.ordinals)).hashCode}"
+      val ordinals = blocks.map(block => Arrays.hashCode(block.ordinals))
+      val key = s"joined:$fingerprint:$length:${ordinals.hashCode}"
       StatisticsCache.get[FileJoin](key).filter(isLike).getOrElse {
         StatisticsCache.put(key, this, weight)
         this
@@ -102,11 +102,11 @@ private[statistics] final class FileJoin(
     fingerprint == other.fingerprint && rows.length == other.rows.length &&
       blocks.corresponds(other.blocks)(_.isLike(_))
 
-  /** What was aligned with these files for an earlier scan and is still in memory. */
+  /** The column aligned with these files for an earlier scan, if it is still in memory. */
   def findAligned[T <: AnyRef](column: (String, DataType))(implicit kind: ClassTag[T]): Option[T] =
     StatisticsCache.get[T](keyOf(column, kind))
 
-  /** Keeps what was aligned with these files. */
+  /** Keeps a column aligned with these files. */
   def keepAligned[T <: CacheWeight](column: (String, DataType), aligned: T)(implicit
       kind: ClassTag[T]): Unit =
     if (failure.isEmpty) StatisticsCache.put(keyOf(column, kind), aligned, aligned.weight)
@@ -153,9 +153,8 @@ object FileList {
 
   /** The list of these data files. */
   def fromKeys(files: Seq[FileKey]): FileList = {
-    val modified =
-      if (files.exists(_.modified.isDefined)) files.map(_.modified.getOrElse(-1L)).toArray
-      else null
+    val isModifiedKnown = files.exists(_.modified.isDefined)
+    val modified = if (isModifiedKnown) files.map(_.modified.getOrElse(-1L)).toArray else null
     new FileList(files.map(_.path).toArray, files.map(_.size).toArray, modified)
   }
 }

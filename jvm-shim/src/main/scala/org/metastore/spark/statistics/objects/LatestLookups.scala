@@ -7,11 +7,11 @@ import java.util.concurrent.atomic.AtomicLong
 import org.metastore.spark.statistics.cache.StatisticsCache
 
 /**
- * What a look-up in a store found, for who plans shortly after it.
+ * The result of a look-up in a store, for queries shortly after it.
  *
- * @param owner    what read it: with other credentials it may not be read
+ * @param owner    the owner of the access to the store: with other credentials the result may not be read
  * @param manifest the newest one at that time; `None` where there was none
- * @param change   the last change of statistics by this driver that it may know of
+ * @param change   the last change of statistics by this driver before it
  */
 private[statistics] final case class LatestLookup(
     owner: WeakReference[AnyRef],
@@ -46,20 +46,22 @@ private[spark] object LatestLookups {
   def noteChange(): Unit = changes.incrementAndGet()
 
   private[statistics] def find(root: String, owner: => AnyRef): Option[LatestLookup] =
-    StatisticsCache.get[LatestLookup](keyOf(root)).filter(_.owner.get eq owner)
+    last(root).filter(_.owner.get eq owner)
 
   private[statistics] def keep(root: String, lookup: LatestLookup): Unit = synchronized {
-    val earlier = StatisticsCache.get[LatestLookup](keyOf(root))
-    if (earlier.forall(_.begunNanos - lookup.begunNanos < 0)) StatisticsCache.put(keyOf(root), lookup, Bytes)
+    val isNewest = !last(root).exists(_.begunNanos - lookup.begunNanos >= 0)
+    if (isNewest) put(root, lookup)
   }
 
   /** Notes that a store has not answered in so many milliseconds. */
   private[statistics] def noteTimeout(root: String, limitMillis: Long): Unit = synchronized {
     val waited = TimeUnit.MILLISECONDS.toNanos(limitMillis)
-    StatisticsCache.get[LatestLookup](keyOf(root)).filter(_.tookNanos < waited).foreach { known =>
-      StatisticsCache.put(keyOf(root), known.copy(tookNanos = waited), Bytes)
-    }
+    last(root).filter(_.tookNanos < waited).foreach(known => put(root, known.copy(tookNanos = waited)))
   }
+
+  private def last(root: String): Option[LatestLookup] = StatisticsCache.get[LatestLookup](keyOf(root))
+
+  private def put(root: String, lookup: LatestLookup): Unit = StatisticsCache.put(keyOf(root), lookup, Bytes)
 
   private def keyOf(root: String): String = s"lookup:$root"
 }

@@ -1,6 +1,7 @@
 package org.metastore.spark.statistics.objects
 
-import java.util.Locale
+import java.util.{IdentityHashMap, Locale}
+import java.util.Collections.newSetFromMap
 
 import org.apache.commons.codec.digest.DigestUtils
 
@@ -18,12 +19,10 @@ final case class Manifest(
 
   /** Paths of all columns of the blocks, by the same path in lower case. */
   lazy val pathsIgnoringCase: Map[Seq[String], Seq[Seq[String]]] = {
-    val schemas = java.util.Collections.newSetFromMap(new java.util.IdentityHashMap[
-      IndexedSeq[ColumnEntry],
-      java.lang.Boolean])
     // blocks mostly share a schema
-    val written = blocks.map(_.columns).filter(schemas.add(_)).flatMap(_.map(_.path)).distinct
-    written.groupBy(_.map(_.toLowerCase(Locale.ROOT)))
+    val schemas = newSetFromMap(new IdentityHashMap[IndexedSeq[ColumnEntry], java.lang.Boolean])
+    val columns = blocks.map(_.columns).filter(schemas.add(_)).flatten
+    columns.map(_.path).distinct.groupBy(_.map(_.toLowerCase(Locale.ROOT)))
   }
 
   /** The SQL of the expressions that blocks have statistics of, by their keys. */
@@ -31,7 +30,7 @@ final case class Manifest(
 
   private lazy val isMapped: Boolean = {
     val schemas = blocks.iterator.map(_.columns) ++ snapshots.iterator.map(_.columns)
-    schemas.exists(_.exists(entry => NameMapping.fieldId(entry.key).isDefined))
+    schemas.exists(_.exists(NameMapping.hasMappedKey))
   }
 
   // a mapping seldom changes: the last one is kept
@@ -41,10 +40,12 @@ final case class Manifest(
   def under(nameMapping: Option[String]): Manifest = {
     val isExpressed = nameMapping.isDefined && expressions.nonEmpty
     if (!isMapped && !isExpressed) this
-    else resolved.collectFirst { case (`nameMapping`, manifest) => manifest }.getOrElse {
-      val made = resolve(nameMapping)
-      resolved = Some(nameMapping -> made)
-      made
+    else resolved match {
+      case Some((`nameMapping`, manifest)) => manifest
+      case _ =>
+        val manifest = resolve(nameMapping)
+        resolved = Some(nameMapping -> manifest)
+        manifest
     }
   }
 

@@ -3,6 +3,8 @@ package org.metastore.spark.statistics.objects
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.regex.Pattern
 
+import scala.collection.JavaConverters._
+
 import com.fasterxml.jackson.core.JsonProcessingException
 import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper}
 import org.apache.commons.codec.binary.Hex
@@ -49,7 +51,7 @@ private final class ManifestReader(name: String) {
     val schemas = optionalList(root, "schemas").map(entries)
     val blocks = array(root, "blocks")
     if (blocks.size > MaxBlocks) damaged(s"it has ${blocks.size} blocks")
-    for (_ <- optional(root, "previous")) text(root, "previous")
+    nullableText(root, "previous")
     for {
       nodes <- Seq("nodes", "detail_nodes")
       node <- optionalList(root, nodes)
@@ -131,7 +133,7 @@ private final class ManifestReader(name: String) {
 
   private def entries(value: JsonNode): IndexedSeq[ColumnEntry] = {
     if (!value.isArray) damaged("its columns are not a list")
-    (0 until value.size).map(i => column(value.get(i)))
+    elements(value).map(column)
   }
 
   private def column(node: JsonNode): ColumnEntry = {
@@ -147,8 +149,8 @@ private final class ManifestReader(name: String) {
   }
 
   private def snapshot(node: JsonNode, schemas: Schemas): Snapshot = {
-    val columns =
-      columnsOf(node, schemas) ++ optional(node, "expressions").fold(IndexedSeq.empty[ColumnEntry])(entries)
+    val expressions = optional(node, "expressions").fold(IndexedSeq.empty[ColumnEntry])(entries)
+    val columns = columnsOf(node, schemas) ++ expressions
     def one(field: String, kind: String) = optional(node, field).map(objectRef(_, kind))
     nullableText(node, "frequencies_asked")
     Snapshot(
@@ -166,15 +168,19 @@ private final class ManifestReader(name: String) {
       objectRef(child(node, "table_files"), "table-files"),
       one("summary", "table-summary"),
       one("sketches", "table-sketches"),
-      optionalList(node, "frequencies").map(list =>
-        withColumns(list, "table-frequencies", columns).copy(part = part(list))),
+      optionalList(node, "frequencies").map(frequencies(_, columns)),
       one("histograms", "table-histograms"),
       optionalList(node, "ranks").map(ranksRef(_, columns)),
       ordinals(optionalList(node, "distribution"), "distribution", columns),
       one("placed", "table-placed"))
   }
 
-  private def part(node: JsonNode): Option[HashPart] = optional(node, "part").map { _ =>
+  private def frequencies(node: JsonNode, columns: IndexedSeq[ColumnEntry]): SummaryRef = {
+    val whole = withColumns(node, "table-frequencies", columns)
+    whole.copy(part = optional(node, "part").map(_ => hashPart(node)))
+  }
+
+  private def hashPart(node: JsonNode): HashPart = {
     val numbers = array(node, "part").map(wholeOf(_, "part"))
     if (numbers.size != 2 || numbers.head < 0 || numbers.head >= numbers(1) || numbers(1) > Int.MaxValue)
       damaged("lists are a part of nothing")
@@ -206,7 +212,7 @@ private final class ManifestReader(name: String) {
   }
 
   private def optional(node: JsonNode, field: String): Option[JsonNode] =
-    Option(node.get(field)).filterNot(_.isNull)
+    if (node.hasNonNull(field)) Some(node.get(field)) else None
 
   private def child(node: JsonNode, field: String): JsonNode =
     optional(node, field).getOrElse(damaged(s"it has no field $field"))
@@ -245,16 +251,18 @@ private final class ManifestReader(name: String) {
   private def array(node: JsonNode, field: String): IndexedSeq[JsonNode] = {
     val value = child(node, field)
     if (!value.isArray) damaged(s"its field $field is not a list")
-    (0 until value.size).map(i => value.get(i))
+    elements(value)
   }
 
+  private def elements(list: JsonNode): IndexedSeq[JsonNode] =
+    IndexedSeq.tabulate(list.size)(i => list.get(i))
+
   /** The fields of an object that may be absent or null. */
-  private def fields(node: JsonNode, field: String): Map[String, JsonNode] = {
-    val all = Map.newBuilder[String, JsonNode]
-    for (value <- optional(node, field)) {
+  private def fields(node: JsonNode, field: String): Map[String, JsonNode] =
+    if (!node.hasNonNull(field)) Map.empty
+    else {
+      val value = node.get(field)
       if (!value.isObject) damaged(s"its field $field is not an object")
-      value.fieldNames().forEachRemaining(name => all += name -> value.get(name))
+      Indexed.entries(value.fieldNames.asScala.toSeq)(name => name -> value.get(name))
     }
-    all.result()
-  }
 }

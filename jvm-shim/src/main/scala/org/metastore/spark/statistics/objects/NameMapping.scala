@@ -43,6 +43,9 @@ object NameMapping {
   private val json = new ObjectMapper
   private val nodes = JsonNodeFactory.instance
 
+  /** Whether the key of a column is one of data files without field ids. */
+  private[objects] def hasMappedKey(column: ColumnEntry): Boolean = fieldId(column.key).isDefined
+
   /** The field id in a key of a column in data files without field ids; `None` of any other key. */
   def fieldId(key: String): Option[String] = key match {
     case MappedKey(id) => Some(id)

@@ -16,36 +16,28 @@ import org.metastore.spark.reason.Indexed
 /** Reads whole rows of objects, lists and maps included: for answers to people, where a row is an object anyway. */
 private[statistics] final class RowReader(objects: ObjectReader) {
 
-  /** The rows of some row groups. */
+  /** The rows of some row groups that pass a test, each as `make` makes it. */
   def rows[T](
       ref: ObjectRef,
-      groups: ParquetFooter => Seq[Int])(make: ObjectRow => Option[T]): IndexedSeq[T] = {
+      groups: ParquetFooter => Seq[Int],
+      isWanted: ObjectRow => Boolean)(make: ObjectRow => T): IndexedSeq[T] = {
     val footer = objects.footer(ref)
     objects.asDamage(ref) {
-      groups(footer).flatMap(group => readGroup(ref, footer, group, make)).toIndexedSeq
+      val all = groups(footer).iterator.flatMap(readGroup(ref, footer, _))
+      all.filter(isWanted).map(make).toIndexedSeq
     }
   }
 
   def rows[T](ref: ObjectRef)(make: ObjectRow => T): IndexedSeq[T] =
-    rows(ref, _.rowGroups.indices)(row => Some(make(row)))
+    rows(ref, _.rowGroups.indices, _ => true)(make)
 
-  private def readGroup[T](
-      ref: ObjectRef,
-      footer: ParquetFooter,
-      group: Int,
-      make: ObjectRow => Option[T]): Seq[T] = {
+  private def readGroup(ref: ObjectRef, footer: ParquetFooter, group: Int): Iterator[ObjectRow] = {
     val schema = footer.schema
     val pages = objects.chunks(ref, footer, group, footer.leaves.indices)
     val count = footer.rowGroups(group).rows
     val records = new ColumnIOFactory().getColumnIO(schema)
       .getRecordReader(new PageStore(pages.values.toSeq, count), new GroupRecordConverter(schema))
-    val made = Seq.newBuilder[T]
-    var i = 0L
-    while (i < count) {
-      made ++= make(new ObjectRow(schema, records.read()))
-      i += 1
-    }
-    made.result()
+    Iterator.range(0, Math.toIntExact(count)).map(_ => new ObjectRow(schema, records.read()))
   }
 }
 
@@ -82,8 +74,9 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
 
   /** All fields by their names: numbers, texts, bytes, lists and maps of them; none where null or empty. */
   def fields: String => Option[Any] = {
-    val (known, values) = (schema, (0 until schema.getFieldCount).map(read(row, _)))
-    name => if (known.containsField(name)) Option(values(known.getFieldIndex(name))) else None
+    val stored = schema // the function keeps the schema and the values, not the row
+    val values = Array.tabulate(stored.getFieldCount)(read(row, _))
+    name => if (stored.containsField(name)) Option(values(stored.getFieldIndex(name))) else None
   }
 
   private def read(group: Group, field: Int): Any =
@@ -114,17 +107,16 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
   }
 
   private def repeated(field: String): IndexedSeq[Group] =
-    value(field)(i => entriesOf(row.getGroup(i, 0))).getOrElse(IndexedSeq.empty)
+    if (has(field)) entriesOf(row.getGroup(schema.getFieldIndex(field), 0)) else IndexedSeq.empty
 
   private def entriesOf(outer: Group): IndexedSeq[Group] =
-    (0 until outer.getFieldRepetitionCount(0)).map(outer.getGroup(0, _))
+    IndexedSeq.tabulate(outer.getFieldRepetitionCount(0))(outer.getGroup(0, _))
 
   private def value[T](field: String)(get: Int => T): Option[T] =
-    if (!schema.containsField(field)) None
-    else {
-      val index = schema.getFieldIndex(field)
-      if (row.getFieldRepetitionCount(index) == 0) None else Some(get(index))
-    }
+    if (has(field)) Some(get(schema.getFieldIndex(field))) else None
+
+  private def has(field: String): Boolean =
+    schema.containsField(field) && row.getFieldRepetitionCount(schema.getFieldIndex(field)) > 0
 }
 
 /** Makes the rows of each kind of object (docs/format.md, "Objects"). */
@@ -137,46 +129,47 @@ private[statistics] object ObjectRows {
     row.long("modified"),
     row.long("rows"),
     partition(row),
-    withFile(row, "frequencies"),
-    withFile(row, "histograms"))
+    detail(row, "frequencies"),
+    detail(row, "histograms"))
 
+  /** The partition values that are not null. */
   private def partition(row: ObjectRow): Map[String, String] = {
     val values = row.map("partition")(entry =>
-      if (entry.getFieldRepetitionCount(1) == 0) None
-      else Some(entry.getString(1, 0)))
-    for ((name, Some(value)) <- values) yield name -> value
+      if (entry.getFieldRepetitionCount(1) == 0) null
+      else entry.getString(1, 0))
+    values.filter { case (_, value) => value != null }
   }
 
-  private def detail(row: ObjectRow, kind: String): Option[ObjectRef] =
-    row.text(s"${kind}_name").map { name =>
-      val ref = ObjectRef(
-        name,
-        row.long(s"${kind}_length").get,
-        row.text(s"${kind}_sha256").get,
-        rows = ObjectRef.AnyRows,
-        row.long(s"${kind}_footer_length").get.toInt,
-        row.text(s"${kind}_footer_sha256").get)
-      ObjectRef.requireName(ref, kind)
-      ref
-    }
-
-  private def withFile(row: ObjectRow, kind: String): Option[DetailRef] =
+  private def detail(row: ObjectRow, kind: String): Option[DetailRef] =
     for {
-      ref <- detail(row, kind)
+      name <- row.text(s"${kind}_name")
+      ref = detailObject(row, kind, name)
       file <- row.int(s"${kind}_file")
     } yield DetailRef(ref, file)
 
-  def value(row: ObjectRow): Option[ValueCount] =
-    row.value.map { value =>
-      val (frequency, error) = (row.long("frequency").getOrElse(0L), row.long("error").getOrElse(0L))
-      ValueCount(value, frequency, error, filesOf(row))
-    }
+  private def detailObject(row: ObjectRow, kind: String, name: String): ObjectRef = {
+    val ref = ObjectRef(
+      name,
+      row.long(s"${kind}_length").get,
+      row.text(s"${kind}_sha256").get,
+      rows = ObjectRef.AnyRows,
+      row.long(s"${kind}_footer_length").get.toInt,
+      row.text(s"${kind}_footer_sha256").get)
+    ObjectRef.requireName(ref, kind)
+    ref
+  }
+
+  def value(row: ObjectRow): Option[ValueCount] = {
+    def count(field: String) = row.long(field).getOrElse(0L)
+    row.value.map(ValueCount(_, count("frequency"), count("error"), filesOf(row)))
+  }
 
   private def filesOf(row: ObjectRow): Map[Int, Long] = {
-    val sparse = row.list("files_sparse")(entry => entry.getInteger(0, 0) -> entry.getLong(1, 0))
-    val counts = row.list("files_dense")(_.getLong(0, 0))
-    val dense = for ((count, file) <- counts.zipWithIndex if count > 0) yield file -> count
-    (sparse ++ dense).toMap
+    val counts = Map.newBuilder[Int, Long]
+    counts ++= row.list("files_sparse")(entry => entry.getInteger(0, 0) -> entry.getLong(1, 0))
+    val dense = row.list("files_dense")(_.getLong(0, 0))
+    for (file <- dense.indices if dense(file) > 0) counts += file -> dense(file)
+    counts.result()
   }
 
   def histogram(row: ObjectRow): HistogramRow = HistogramRow(

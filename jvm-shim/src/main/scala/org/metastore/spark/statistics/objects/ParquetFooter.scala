@@ -8,7 +8,7 @@ import scala.collection.JavaConverters._
 
 import org.apache.parquet.column.ColumnDescriptor
 import org.apache.parquet.format.{
-  ColumnChunk => StoredChunk, CompressionCodec, FileMetaData, RowGroup => StoredGroup, Util
+  ColumnChunk => StoredChunk, CompressionCodec, FileMetaData, RowGroup => StoredGroup, Statistics, Util
 }
 import org.apache.parquet.format.converter.ParquetMetadataConverter
 import org.apache.parquet.schema.MessageType
@@ -36,7 +36,7 @@ private[statistics] final class ParquetFooter(
 
   val leaves: IndexedSeq[ColumnDescriptor] = schema.getColumns.asScala.toIndexedSeq
 
-  /** What the footer says under a key of ours. */
+  /** The text of one of our keys. */
   def text(key: String): Option[String] = texts.get(key)
 
   /** All rows. */
@@ -67,7 +67,7 @@ private[statistics] final class ParquetFooter(
   /** Row groups that may hold one of these values of `column`, by the footer's statistics. */
   def groupsOf(columns: Set[Int]): Seq[Int] = rowGroups.indices.filter { group =>
     chunk(group, leaf("column")).ints.forall { case (least, most) =>
-      columns.exists(c => least <= c && c <= most)
+      columns.exists(column => least <= column && column <= most)
     }
   }
 
@@ -97,14 +97,14 @@ private[statistics] object ParquetFooter {
     val stored = inMemory(Util.readFileMetaData(new ByteArrayInputStream(bytes, offset, length - Tail)))
     val groups = stored.getRow_groups.asScala.map(rowGroup).toIndexedSeq
     val texts = Indexed.entries(stored.getKey_value_metadata.asScala)(pair => pair.getKey -> pair.getValue)
-    val digests = Base64.getDecoder.decode(
-      texts.getOrElse(Digests, throw new IllegalArgumentException("it has no digests of its columns")))
+    def noDigests = new IllegalArgumentException("it has no digests of its columns")
+    val digests = Base64.getDecoder.decode(texts.getOrElse(Digests, throw noDigests))
     if (digests.length != groups.map(_.chunks.size).sum * DigestBytes)
       throw new IllegalArgumentException("it has too few digests of its columns")
     new ParquetFooter(schemaOf(stored), groups, digests, texts - Digests)
   }
 
-  /** Of bytes in memory: what cannot be read there is not what a writer wrote. */
+  /** Reads bytes in memory: bytes that cannot be read are not a writer's. */
   def inMemory[T](read: => T): T =
     try read
     catch { case e: IOException => throw new IllegalArgumentException("it is not as encoded", e) }
@@ -119,20 +119,22 @@ private[statistics] object ParquetFooter {
     RowGroupEntry(stored.getNum_rows, stored.getColumns.asScala.map(columnChunk).toIndexedSeq)
 
   private def columnChunk(stored: StoredChunk): ColumnChunk = {
-    val told = stored.getMeta_data
-    val range = for {
-      found <- Option(told.getStatistics)
-      least <- int32(found.getMin_value)
-      most <- int32(found.getMax_value)
-    } yield (least, most)
+    val metadata = stored.getMeta_data
     ColumnChunk(
-      told.getData_page_offset,
-      told.getTotal_compressed_size,
-      told.getNum_values,
-      told.getCodec,
-      told.getTotal_uncompressed_size,
-      range)
+      metadata.getData_page_offset,
+      metadata.getTotal_compressed_size,
+      metadata.getNum_values,
+      metadata.getCodec,
+      metadata.getTotal_uncompressed_size,
+      Option(metadata.getStatistics).flatMap(rangeOf))
   }
+
+  /** The least and the greatest value of a column of 32-bit integers. */
+  private def rangeOf(statistics: Statistics): Option[(Int, Int)] =
+    for {
+      least <- int32(statistics.getMin_value)
+      most <- int32(statistics.getMax_value)
+    } yield (least, most)
 
   private def int32(bytes: Array[Byte]): Option[Int] =
     Option(bytes).filter(_.length == 4).map(ByteBuffer.wrap(_).order(ByteOrder.LITTLE_ENDIAN).getInt())

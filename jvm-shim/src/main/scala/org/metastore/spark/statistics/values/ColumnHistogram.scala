@@ -23,7 +23,7 @@ final class ColumnHistogram(
     val nans: Double,
     val isComplete: Boolean) {
 
-  /** What conditions leave of it, and how it meets others. */
+  /** Histograms of the rows that pass conditions, and of joins with other columns. */
   val derived = new Memo
 
   /** Rows that are neither null nor NaN. */
@@ -77,29 +77,30 @@ final class ColumnHistogram(
     buckets(math.min(buckets.length - 1, math.max(0, if (place >= 0) place else -place - 2))).hi
   }
 
-  /** The same on another axis of its values. */
+  /** The histogram on another axis of its values. */
   def on(other: Axis): ColumnHistogram = {
     val moved = buckets.map(bucket => bucket.copy(from = other.at(bucket.lo), until = other.at(bucket.hi)))
     new ColumnHistogram(dataType, other, moved.sorted(Bucket.order), nulls, nans, isComplete)
   }
 
-  /** The same with other buckets. */
+  /** The histogram with other buckets. */
   def withBuckets(kept: Array[Bucket], nulls: Double, nans: Double): ColumnHistogram =
     new ColumnHistogram(dataType, axis, kept, nulls, nans, isComplete)
 
-  /** What it has between two values at their places, with other nulls and NaN, and as many values as are left. */
+  /** The histogram of the rows between two values at their places, with other nulls and NaN. */
   def between(least: (Double, Any), most: (Double, Any), nulls: Double, nans: Double): ColumnHistogram = {
-    val kept = for (one <- buckets if one.until >= least._1 && one.from <= most._1) yield {
-      val rows = one.between(least._1, most._1)
-      if (one.isSingle) one
-      else {
-        val (from, lo) = if (one.from < least._1) least else (one.from, one.lo)
-        val (until, hi) = if (one.until > most._1) most else (one.until, one.hi)
-        Bucket(lo, hi, from, until, rows, math.min(one.distinct, math.max(1.0, rows)))
-      }
-    }
-    withBuckets(kept, nulls, nans)
+    val inside = buckets.filter(bucket => bucket.until >= least._1 && bucket.from <= most._1)
+    withBuckets(inside.map(cut(_, least, most)), nulls, nans)
   }
+
+  private def cut(bucket: Bucket, least: (Double, Any), most: (Double, Any)): Bucket =
+    if (bucket.isSingle) bucket
+    else {
+      val rows = bucket.between(least._1, most._1)
+      val (from, lo) = if (bucket.from < least._1) least else (bucket.from, bucket.lo)
+      val (until, hi) = if (bucket.until > most._1) most else (bucket.until, bucket.hi)
+      Bucket(lo, hi, from, until, rows, math.min(bucket.distinct, math.max(1.0, rows)))
+    }
 
   private def firstNotBelow(place: Double): Int = first(lasts(_) >= place)
   private def lastWithin(place: Double, from: Int): Int = math.max(from + 1, first(lasts(_) > place))
@@ -126,7 +127,7 @@ final class ColumnHistogram(
 object ColumnHistogram {
   private val MostFiles = 2048
 
-  /** Of a column of a table; none where neither values nor bins of all of them are kept. */
+  /** The histogram of a column of a table; None where the statistics have neither all its values nor bins. */
   def fromSummary(
       dataType: DataType,
       row: SummaryRow,
@@ -152,12 +153,11 @@ object ColumnHistogram {
       val unlisted = math.max(
         1.0,
         row.distinct.getOrElse(rest.toLong).toDouble - singles.length - (if (nans > 0) 1 else 0))
-      val ranges = if (rest <= 0) Array.empty[Bucket]
-      else bins.fold(Array.empty[Bucket]) { known =>
-        val inBins =
-          if (known.below + known.above > 0) singles.filterNot(bucket => isInfinite(bucket.lo))
-          else singles
-        residual(known, inBins, listed.forall(_.error == 0), axis, catalyst)
+      val ranges = bins match {
+        case Some(known) if rest > 0 =>
+          val inBins = singles.filterNot(bucket => known.hasInfinities && isInfinite(bucket.lo))
+          residual(known, inBins, listed.forall(_.error == 0), axis, catalyst)
+        case _ => Array.empty[Bucket]
       }
       new ColumnHistogram(
         dataType,
@@ -180,30 +180,30 @@ object ColumnHistogram {
     listed.filterNot(entry => infinite.exists(_.value == entry.value)) ++ infinite
   }
 
-  /** Of the data files among some that have bounds and counts: each is a bucket, or of very many every n-th for n of them. */
+  /** The histogram of data files by their bounds and counts: each is a bucket; of very many every n-th stands for n of them. */
   def fromFiles(
       dataType: DataType,
       summary: ColumnSummary,
       sizes: ColumnSizes,
       files: Array[Int],
       isComplete: Boolean): Option[ColumnHistogram] = {
-    val told = files.filter(f => summary.hasNullCount(f) && sizes.distinct(f) >= 0)
-    val filled = told.filter(f => summary.rows(f) > summary.nulls(f))
-    val some = if (isComplete) filled else sample(filled)
+    val counted = files.filter(f => summary.hasNullCount(f) && sizes.distinct(f) >= 0)
+    val filled = counted.filter(f => summary.rows(f) > summary.nulls(f))
+    val sampled = if (isComplete) filled else sample(filled)
     val bounded = for {
-      f <- some
+      f <- sampled
       lo <- CatalystValue.lo(summary, f)
       hi <- CatalystValue.hiNumber(summary, f) if !isNaN(hi)
     } yield (f, lo, hi)
-    if (told.isEmpty || bounded.length < some.length || !filled.forall(summary.bounds.hasBoth)) None
+    if (counted.isEmpty || bounded.length < sampled.length || !filled.forall(summary.bounds.hasBoth)) None
     else {
-      val (places, weight) =
-        (new Axis(dataType, Array.empty), filled.length.toDouble / math.max(1, some.length))
+      val places = new Axis(dataType, Array.empty)
+      val weight = filled.length.toDouble / math.max(1, sampled.length)
       val buckets = for ((f, lo, hi) <- bounded) yield {
-        val (from, until) = (places.at(lo) - places.unit, places.at(hi))
-        val rows = weight * math.max(
-          1.0,
-          (summary.rows(f) - summary.nulls(f) - math.max(0L, summary.nans(f))).toDouble)
+        val from = places.at(lo) - places.unit
+        val until = places.at(hi)
+        val values = summary.rows(f) - summary.nulls(f) - math.max(0L, summary.nans(f))
+        val rows = weight * math.max(1.0, values.toDouble)
         if (sizes.distinct(f) == 1 || lo == hi) Bucket.single(lo, until, rows)
         else Bucket(lo, hi, from, until, rows, weight * sizes.distinct(f))
       }
@@ -211,8 +211,8 @@ object ColumnHistogram {
         dataType,
         places,
         buckets.sorted(Bucket.order),
-        stream(told).mapToDouble(summary.nulls(_).toDouble).sum,
-        stream(told).mapToDouble(f => math.max(0L, summary.nans(f)).toDouble).sum,
+        stream(counted).mapToDouble(summary.nulls(_).toDouble).sum,
+        stream(counted).mapToDouble(f => math.max(0L, summary.nans(f)).toDouble).sum,
         isComplete))
     }
   }
@@ -222,7 +222,7 @@ object ColumnHistogram {
     Array.tabulate((files.length + step - 1) / step)(i => files(i * step))
   }
 
-  /** The bins without the values that have buckets of their own, which may have more rows where they are not `counted`. */
+  /** The bins without the values that have buckets of their own; these may have more rows if they are not `counted`. */
   private def residual(
       bins: Histogram,
       singles: Array[Bucket],
@@ -254,22 +254,23 @@ object ColumnHistogram {
   }
 
   private def scaled(ranges: Array[Bucket], rows: Double, distinct: Double): Array[Bucket] = {
-    val (counted, told) = (ranges.iterator.map(_.rows).sum, ranges.iterator.map(_.distinct).sum)
-    ranges.map { one =>
-      val share = one.rows * rows / counted
-      one.copy(
-        rows = share,
-        distinct = math.max(math.min(1.0, share), math.min(share, one.distinct * distinct / told)))
+    val allRows = ranges.iterator.map(_.rows).sum
+    val allDistinct = ranges.iterator.map(_.distinct).sum
+    ranges.map { range =>
+      val rowsOfRange = range.rows * rows / allRows
+      val distinctOfRange = math.min(rowsOfRange, range.distinct * distinct / allDistinct)
+      range.copy(rows = rowsOfRange, distinct = math.max(math.min(1.0, rowsOfRange), distinctOfRange))
     }
   }
 
-  private def isInfinite(value: Any): Boolean = floatingPoint(value).exists(_.isInfinite)
+  private def isInfinite(value: Any): Boolean = asDouble(value).isInfinite
 
-  private[spark] def isNaN(value: Any): Boolean = floatingPoint(value).exists(_.isNaN)
+  private[spark] def isNaN(value: Any): Boolean = asDouble(value).isNaN
 
-  private def floatingPoint(value: Any): Option[Double] = value match {
-    case number: Double => Some(number)
-    case number: Float => Some(number.toDouble)
-    case _ => None
+  /** A floating-point value; 0 for any other. */
+  private def asDouble(value: Any): Double = value match {
+    case number: Double => number
+    case number: Float => number.toDouble
+    case _ => 0
   }
 }

@@ -7,9 +7,10 @@ import scala.collection.mutable
 import org.metastore.spark.statistics.objects.{Block, ObjectReader, ObjectRef, RowGroup}
 
 /**
- * Where the details of one kind are, by data file of a block.
+ * The objects that hold the details of one kind of a block's data files.
  *
- * @param place by file: which of them holds its details, or -1
+ * @param place  by file: the place among the objects of the one with its details, or -1
+ * @param inside by file: the place in that object
  */
 private[statistics] final class DetailObjects(
     val objects: IndexedSeq[ObjectRef],
@@ -22,6 +23,10 @@ private[statistics] object DetailObjects {
   private val ObjectBytes = 400L
   private val FileBytes = 8L
 
+  /** No details of some files. */
+  def none(files: Int): DetailObjects =
+    new DetailObjects(IndexedSeq.empty, Array.fill(files)(-1), Array.emptyIntArray)
+
   /** Reads where the details are. If the object lacks the columns about them, there are none. */
   def read(reader: ObjectReader, block: Block, kind: String): DetailObjects = {
     val footer = reader.footer(block.files)
@@ -29,9 +34,8 @@ private[statistics] object DetailObjects {
     val fields =
       Seq("name", "length", "footer_length", "footer_sha256", "file").map(field => s"${kind}_$field")
     val found = new Builder(files, kind)
-    if (fields.forall(footer.has)) footer.rowGroups.indices.foreach { group =>
-      RowGroup.read(reader, block.files, group, "file" +: fields)(found.add)
-    }
+    val groups = if (fields.forall(footer.has)) footer.rowGroups.indices else Nil
+    groups.foreach(RowGroup.read(reader, block.files, _, "file" +: fields)(found.add))
     found.result()
   }
 
@@ -42,9 +46,12 @@ private[statistics] object DetailObjects {
     private val inside = new Array[Int](files)
 
     def add(rows: RowGroup): Unit = {
-      val (ordinals, names) = (rows.longs("file", -1), rows.bytes(s"${kind}_name"))
-      val (lengths, footers) = (rows.longs(s"${kind}_length", -1), rows.longs(s"${kind}_footer_length", -1))
-      val (digests, insides) = (rows.bytes(s"${kind}_footer_sha256"), rows.longs(s"${kind}_file", -1))
+      val ordinals = rows.longs("file", -1)
+      val names = rows.bytes(s"${kind}_name")
+      val lengths = rows.longs(s"${kind}_length", -1)
+      val footers = rows.longs(s"${kind}_footer_length", -1)
+      val digests = rows.bytes(s"${kind}_footer_sha256")
+      val insides = rows.longs(s"${kind}_file", -1)
       for (i <- ordinals.indices if names(i) != null && digests(i) != null && insides(i) >= 0) {
         val file = Math.toIntExact(ordinals(i))
         if (file < 0 || file >= files) throw new IllegalArgumentException(s"it has a row for file $file")

@@ -21,6 +21,8 @@ final case class Histogram(
   /** How many values there are, infinite ones among them. */
   val number: Long = below + finite + above
 
+  def hasInfinities: Boolean = below + above > 0
+
   /** The upper edge of each bin with its count, in order; infinite values make bins of their own. */
   def upperEnds: IndexedSeq[(Any, Long)] = {
     val lowest = if (below > 0) IndexedSeq(Double.NegativeInfinity -> below) else IndexedSeq.empty

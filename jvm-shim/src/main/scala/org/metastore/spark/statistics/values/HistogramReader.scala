@@ -13,7 +13,7 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
 
   private val rows = new RowReader(objects)
 
-  /** None in the option where no more is kept than counts. */
+  /** The histogram of a column; None where the statistics have neither its values nor bins. */
   def histogram(
       snapshot: Snapshot,
       column: Int,
@@ -31,9 +31,7 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
 
   /** The row of a column in an object that has one a column. */
   private def rowOf[T](ref: ObjectRef, column: Int)(make: ObjectRow => T): Option[T] =
-    rows.rows(ref, _.groupsOf(Set(column))) { row =>
-      if (row.int("column").contains(column)) Some(make(row)) else None
-    }.headOption
+    rows.rows(ref, _.groupsOf(Set(column)), _.int("column").contains(column))(make).headOption
 
   private def bins(snapshot: Snapshot, column: Int, row: SummaryRow): Option[Histogram] =
     if (row.frequencies.contains("complete") && row.distinct.exists(_ <= MostValues)) None
@@ -42,22 +40,17 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
       stored.flatMap(Histogram.fromRow(_, row)).orElse(Histogram.fromPercentiles(row))
     }
 
-  /** The values whose counts are kept: of very many the most frequent ones, of lists that are cut by hashes the first ten. */
+  /** The values with counts: of very many the most frequent ones, of lists that are cut by hashes the first ten. */
   private def readValues(
       snapshot: Snapshot,
       column: Int,
       row: SummaryRow,
       dataType: DataType): IndexedSeq[ValueCount] =
-    if (!row.frequencies.exists(_ != "none")) IndexedSeq.empty
+    if (row.frequencies.isEmpty || row.frequencies.contains("none")) IndexedSeq.empty
     else {
       val isShort = row.distinct.exists(_ <= MostValues) || !snapshot.distribution.contains(column)
-      val lists =
-        if (isShort) snapshot.frequenciesOf(column)
-        else snapshot.frequencies.take(1)
-      val all = for {
-        list <- lists.iterator
-        value <- values(list.ref, column, dataType, few = !isShort)
-      } yield value
+      val lists = if (isShort) snapshot.frequenciesOf(column) else snapshot.frequencies.take(1)
+      val all = lists.iterator.flatMap(list => values(list.ref, column, dataType, few = !isShort))
       all.take(MostValues).toIndexedSeq
     }
 
@@ -68,23 +61,24 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
       few: Boolean): IndexedSeq[ValueCount] = {
     val field = ValueCountReader.fieldOf(dataType)
     val groups = objects.footer(ref).groupsOf(Set(column)).filter(_ == 0 || !few)
-    var found = 0
-    groups.flatMap { group =>
-      if (found >= MostValues) IndexedSeq.empty
-      else RowGroup.read(objects, ref, group, Seq("column", field, "frequency", "error")) { part =>
-        val (columns, counts, errors) =
-          (part.longs("column", -1), part.longs("frequency", 0), part.longs("error", 0))
+    val found = IndexedSeq.newBuilder[ValueCount]
+    var left = MostValues
+    for (group <- groups if left > 0)
+      RowGroup.read(objects, ref, group, Seq("column", field, "frequency", "error")) { part =>
+        val columns = part.longs("column", -1)
+        val counts = part.longs("frequency", 0)
+        val errors = part.longs("error", 0)
         val values: Int => Any = field match {
           case "value_binary" => part.bytes(field)
           case "value_double" => part.doubles(field)
           case _ => part.longs(field, 0)
         }
-        val places = columns.indices.filter(i => columns(i) == column).take(MostValues - found)
-        found += places.length
+        val places = columns.indices.filter(i => columns(i) == column).take(left)
+        left -= places.length
         val filled = places.filter(values(_) != null)
-        filled.map(i => ValueCount(values(i), counts(i), errors(i), Map.empty))
+        found ++= filled.map(i => ValueCount(values(i), counts(i), errors(i), Map.empty))
       }
-    }.toIndexedSeq
+    found.result()
   }
 }
 

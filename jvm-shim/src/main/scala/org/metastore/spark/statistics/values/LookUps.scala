@@ -13,37 +13,38 @@ import scala.collection.mutable
  */
 final case class LookUps(values: IndexedSeq[Any], rows: IndexedSeq[Long], isWhole: Boolean) {
 
-  /** Some of them, in another form; None of none. */
-  def collect(kept: Any => Option[Any]): Option[LookUps] = {
-    val found = for ((value, of) <- values.zip(rows); other <- kept(value)) yield other -> of
-    if (found.isEmpty) None
-    else Some(LookUps(found.map(_._1), found.map(_._2), isWhole && found.length == values.length))
+  /** Maps and filters the values; None if none is left. */
+  def collect(convert: Any => Option[Any]): Option[LookUps] = {
+    val (converted, weights) =
+      (for ((value, weight) <- values.zip(rows); other <- convert(value)) yield other -> weight).unzip
+    if (converted.isEmpty) None
+    else Some(LookUps(converted, weights, isWhole && converted.length == values.length))
   }
 
-  /** The mean of what each of them reads, and its standard error. */
+  /** The mean number of files that a look-up reads, and its standard error. */
   def average(files: IndexedSeq[Int]): (Double, Double) = {
-    def weighted(of: IndexedSeq[Double]): Double = {
-      val products = for ((one, weight) <- of.zip(rows)) yield one * weight
+    def weighted(valueOf: Int => Double): Double = {
+      val products = for ((count, weight) <- files.zip(rows)) yield valueOf(count) * weight
       products.sum / rows.sum
     }
-    val mean = weighted(files.map(_.toDouble))
-    val spread = weighted(files.map(count => (count - mean) * (count - mean)))
+    val mean = weighted(_.toDouble)
+    val spread = weighted(count => (count - mean) * (count - mean))
     (mean, if (isWhole) 0.0 else math.sqrt(spread / rows.sum))
   }
 }
 
 object LookUps {
 
-  /** So many of a column at most. */
+  /** Most look-up values of a column. */
   val Most = 32
 
   private val Steps = 1 << 16
   private val Stride = 40503 // the golden section of them
 
-  /** Each of some values, as often as it is there. */
+  /** Look-ups of these values; each stands for as many rows as it occurs. */
   def fromValues(values: Seq[Any]): LookUps = counted(values.map(_ -> 1L), isWhole = false)
 
-  /** All values where they are few, else those of rows, one of each part of the sorted rows: as the histogram stores them. */
+  /** All values of a histogram where they are few, else the values of rows that are drawn, one of each part of the sorted rows. */
   def ofRows(bins: Histogram): LookUps = {
     lazy val all = counted(bins.upperEnds, isWhole = true)
     if (bins.counts.indices.forall(bins.isLone) && all.values.length <= Most) all

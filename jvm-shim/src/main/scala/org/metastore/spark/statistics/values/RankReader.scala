@@ -50,13 +50,9 @@ private[statistics] final class RankReader(objects: ObjectReader, rows: RowReade
     } yield rank
 
   private def read(ref: ObjectRef, column: Int, group: Int): IndexedSeq[(Long, Any)] =
-    rows.rows(ref, _ => Seq(group)) { row =>
-      for {
-        value <- row.value
-        rank <- row.long("rank")
-        if row.int("column").contains(column)
-      } yield rank -> value
-    }
+    rows.rows(ref, _ => Seq(group), _.int("column").contains(column)) { row =>
+      for (value <- row.value; rank <- row.long("rank")) yield rank -> value
+    }.flatten
 
   private def groups(ref: ObjectRef, column: Int): IndexedSeq[Int] =
     objects.footer(ref).groupsOf(Set(column)).toIndexedSeq

@@ -21,7 +21,7 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
   /** Rows before the nulls, before each bucket, before NaN, and all. */
   private val sums: Array[Double] = (column.nulls +: buckets.map(_.rows) :+ column.nans).scanLeft(0.0)(_ + _)
 
-  /** What is known of some of `rows` rows, by their places in the order. */
+  /** The statistics of some of `rows` rows, by their places in the order. */
   def run(from: Long, until: Long, rows: Long): SortedRun = {
     val parts = partsOf(from, until, rows)
     val (values, others) = parts.partition(part => part.item > 0 && part.item <= buckets.length)
@@ -40,13 +40,11 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
       None,
       None)
     val inside = parts match {
-      case Seq(one) if others.nonEmpty || buckets(one.item - 1).isSingle => Some(one)
+      case Seq(part) if others.nonEmpty || buckets(part.item - 1).isSingle =>
+        Some((part.from, part.until, part.of))
       case _ => None
     }
-    new SortedRun(
-      summary,
-      if (column.isComplete) Some(listed(values)) else None,
-      inside.map(one => (one.from, one.until, one.of)))
+    new SortedRun(summary, if (column.isComplete) Some(listed(values)) else None, inside)
   }
 
   /** How many of at most so many files of equally many rows, in their order, have a value between their bounds. */
@@ -62,9 +60,11 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
       }
       low
     }
+    // Runs without bounds are nulls, which come first, or NaN, which come last.
     def isNaN(run: FileSummary) = run.nans.exists(_ > 0)
-    first(run => run.lo.fold(isNaN(run))(order.gt(_, value))) - first(run =>
-      run.hi.fold(isNaN(run))(order.gteq(_, value)))
+    val until = first(run => run.lo.fold(isNaN(run))(order.gt(_, value)))
+    val from = first(run => run.hi.fold(isNaN(run))(order.gteq(_, value)))
+    until - from
   }
 
   private def partsOf(from: Long, until: Long, rows: Long): Seq[Part] = {
@@ -77,10 +77,13 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
       val middle = (low + high) / 2
       if (place(middle + 1) > from) high = middle else low = middle + 1
     }
-    Iterator.range(low, sums.length - 1).takeWhile(place(_) < until).map { item =>
-      val (begin, end) = (place(item), place(item + 1))
+    val items = Iterator.range(low, sums.length - 1).takeWhile(place(_) < until)
+    val parts = items.map { item =>
+      val begin = place(item)
+      val end = place(item + 1)
       Part(item, math.max(from, begin) - begin, math.min(until, end) - begin, end - begin)
-    }.filter(_.rows > 0).toList
+    }
+    parts.filter(_.rows > 0).toList
   }
 
   private def endsOf(part: Part): Seq[Any] = {

@@ -10,10 +10,10 @@ import org.metastore.spark.statistics.columns.{BlockJoin, TypePromotion}
 import org.metastore.spark.statistics.objects.{Fill, ObjectRef, ParquetFooter, Values}
 
 /**
- * Finds out what is known of single values of a column in some files of one scan: first where it stands, then the footers,
- * then lists and bloom filters, each side by side. It reads no more than planning may wait for.
+ * Loads lists of values and bloom filters of a column in some files of one scan: first their places, then the footers, then
+ * the lists and filters, each side by side. It reads no more than planning may wait for.
  *
- * @param counted whether lists are to tell how often each value occurs, instead of being looked up
+ * @param counted whether lists are loaded with the number of rows of each value, instead of for look-ups
  */
 private[statistics] final class ValueCountLoader(
     reader: ValueCountReader,
@@ -37,35 +37,33 @@ private[statistics] final class ValueCountLoader(
       read <- part.reads
       if allowance.take(read, sizes)
     } yield part -> read
-    val loaded = CacheEntry.all(reads.map(_._2.lists), budget)
-    for (((part, read), Right(lists)) <- reads.zip(loaded))
+    for (((part, read), lists) <- CacheEntry.readable(reads, budget)(_._2.lists))
       part.fill(found, read, lists)
     found
   }
 
-  /** Where the details of the files are; of files without any nothing else is read. */
+  /** The places of the files' lists and filters; of files without any nothing else is read. */
   private def locate(key: String, dataType: DataType, among: Array[Int], filters: Boolean): Seq[BlockRead] = {
     val sources = for {
-      joined <- blocks
-      if joined.block.computed == "full"
+      (joined, ordinal) <- blocksWith(blocks, key, dataType)
       files = among.filter(joined.ordinals(_) >= 0)
       if files.nonEmpty
-      (entry, ordinal) <- joined.block.columnsOf(key)
-      if TypePromotion.fromEntry(entry, dataType) == TypePromotion.Full
       summary <- joined.block.summaryOf(ordinal)
     } yield new BlockSource(joined, files, ordinal, summary)
-    val kinds = if (filters) Seq("frequencies", "sketches") else Seq("frequencies")
-    val details =
-      CacheEntry.all(sources.flatMap(source => kinds.map(reader.details(source.joined.block, _))), budget)
+    val kinds = if (filters) Seq(Lists, Blooms) else Seq(Lists)
+    val wanted = for (source <- sources; kind <- kinds) yield source -> kind
+    val read = CacheEntry.readable(wanted, budget) { case (source, kind) =>
+      reader.details(source.joined.block, kind)
+    }
+    val details = read.toMap
     val known = for {
-      (source, found) <- sources.zip(details.grouped(kinds.size).toSeq)
-      lists = found.head.toOption
-      blooms = found.drop(1).lastOption.flatMap(_.toOption)
+      source <- sources
+      lists = details.getOrElse((source, Lists), source.noDetails)
+      blooms = details.getOrElse((source, Blooms), source.noDetails)
       if source.hasSome(lists) || source.hasSome(blooms)
-    } yield (source, lists, blooms)
-    val counts = CacheEntry.all(known.map(_._1.counts), budget)
-    for (((source, lists, blooms), Right(listed)) <- known.zip(counts))
-      yield new BlockRead(source, dataType, listed, lists, blooms)
+    } yield new BlockDetails(source, lists, blooms)
+    for ((details, listed) <- CacheEntry.readable(known, budget)(_.source.counts))
+      yield new BlockRead(details, dataType, listed)
   }
 
   private def footersOf(parts: Seq[BlockRead]): Map[ObjectRef, ParquetFooter] = {
@@ -74,10 +72,7 @@ private[statistics] final class ValueCountLoader(
       read <- part.reads
       if read.lists.find.isEmpty
     } yield read.ref
-    val refs = unread.distinct.take(MostObjects)
-    val footers = CacheEntry.all(refs.map(reader.footer), budget)
-    val known = for ((ref, Right(footer)) <- refs.zip(footers)) yield ref -> footer
-    known.toMap
+    CacheEntry.readable(unread.distinct.take(MostObjects), budget)(reader.footer).toMap
   }
 
   /** Lists or bloom filters of one object. */
@@ -94,64 +89,56 @@ private[statistics] final class ValueCountLoader(
       val files: Array[Int],
       val column: Int,
       summary: ObjectRef) {
+
+    def noDetails: DetailObjects = DetailObjects.none(joined.rows.length)
+
     def counts: CacheEntry[Array[Long]] = reader.listedValueCounts(joined.block, column, summary)
 
-    def hasSome(details: Option[DetailObjects]): Boolean =
-      details.exists(d => files.exists(i => d.place(joined.ordinals(i)) >= 0))
+    def hasSome(details: DetailObjects): Boolean = files.exists(i => details.place(joined.ordinals(i)) >= 0)
   }
 
-  /** What is read of a source: where all values are listed the list, else the filter. */
-  private final class BlockRead(
-      source: BlockSource,
-      dataType: DataType,
-      listed: Array[Long],
-      lists: Option[DetailObjects],
-      blooms: Option[DetailObjects]) {
+  /** The objects that hold lists of values, and bloom filters, of the files of a source. */
+  private final class BlockDetails(
+      val source: BlockSource,
+      val lists: DetailObjects,
+      val blooms: DetailObjects)
+
+  /** The reads of a source: lists of the files in which all values are listed, filters of the other files. */
+  private final class BlockRead(objects: BlockDetails, dataType: DataType, listed: Array[Long]) {
+    import objects.{blooms, lists, source}
     import source.{column, files, joined}
 
     private val (withList, withoutList) = files.map(joined.ordinals(_)).partition(listed(_) >= 0)
 
-    val reads: Seq[ObjectRead] = listReads ++ bloomReads
+    val reads: Seq[ObjectRead] =
+      objectsOf(lists, withList).map(readList) ++ objectsOf(blooms, withoutList).map(readBlooms)
 
-    private def listReads: Seq[ObjectRead] =
-      for {
-        details <- lists.toSeq
-        place <- objectsOf(details, withList)
-      } yield {
-        val ref = details.objects(place)
-        new ObjectRead(
-          ref,
-          isBloom = false,
-          place,
-          reader.lists(ref, column, dataType, counted),
-          reader.sizeOfLists(_, column, dataType))
-      }
+    private def readList(place: Int): ObjectRead = {
+      val ref = lists.objects(place)
+      new ObjectRead(
+        ref,
+        isBloom = false,
+        place,
+        reader.lists(ref, column, dataType, counted),
+        reader.sizeOfLists(_, column, dataType))
+    }
 
-    private def bloomReads: Seq[ObjectRead] =
-      for {
-        details <- blooms.toSeq
-        place <- objectsOf(details, withoutList)
-      } yield {
-        val ref = details.objects(place)
-        new ObjectRead(
-          ref,
-          isBloom = true,
-          place,
-          reader.blooms(ref, column),
-          reader.sizeOfBlooms(_, column))
-      }
+    private def readBlooms(place: Int): ObjectRead = {
+      val ref = blooms.objects(place)
+      new ObjectRead(ref, isBloom = true, place, reader.blooms(ref, column), reader.sizeOfBlooms(_, column))
+    }
 
     def fill(found: mutable.Map[Int, FileValues], read: ObjectRead, values: ValueCountLists): Unit = {
-      val details = if (read.isBloom) blooms.get else lists.get
+      val details = if (read.isBloom) blooms else lists
       for (i <- files) {
         val file = joined.ordinals(i)
         if (details.place(file) == read.place && (listed(file) < 0) == read.isBloom && !found.contains(i))
-          Option(values.read(details.inside(file), listed(file))).foreach(found(i) = _)
+          values.read(details.inside(file), listed(file)).foreach(found(i) = _)
       }
     }
   }
 
-  /** What may still be read. */
+  /** The rows and bytes that may still be read. */
   private final class Allowance {
     private var (rows, bytes) = (math.min(most, MostRows), MostBytes)
 
@@ -170,9 +157,22 @@ private[statistics] final class ValueCountLoader(
 }
 
 private object ValueCountLoader {
+  // kinds of detail objects
+  private[values] val Lists = "frequencies"
+  private val Blooms = "sketches"
+
   private val MostObjects = 1024
   private val MostRows = 4L << 20
   private val MostBytes = 32L << 20
+
+  /** The blocks whose lists may have values of a column, with the column's ordinal. */
+  def blocksWith(blocks: Seq[BlockJoin], key: String, dataType: DataType): Seq[(BlockJoin, Int)] =
+    for {
+      joined <- blocks
+      if joined.block.computed == "full"
+      (entry, ordinal) <- joined.block.columnsOf(key)
+      if TypePromotion.fromEntry(entry, dataType) == TypePromotion.Full
+    } yield (joined, ordinal)
 
   /** The objects that hold details of some files of a block, by their places among its objects. */
   def objectsOf(details: DetailObjects, ordinals: Array[Int]): Seq[Int] =
@@ -184,28 +184,34 @@ private[statistics] final class ValueFrequencies(
     reader: ValueCountReader,
     blocks: Seq[BlockJoin],
     budget: Budget) {
+  import ValueCountLoader.Lists
 
   def load(key: String, dataType: DataType, point: Values, among: Array[Int]): Array[Long] = {
     val found = Fill.longs(among.length, -1)
-    val reads = for {
-      joined <- blocks if joined.block.computed == "full"
-      (entry, ordinal) <- joined.block.columnsOf(key)
-      if TypePromotion.fromEntry(entry, dataType) == TypePromotion.Full
-      details <- CacheEntry.all(Seq(reader.details(joined.block, "frequencies")), budget).flatMap(_.toOption)
+    val lists = for {
+      (joined, ordinal) <- ValueCountLoader.blocksWith(blocks, key, dataType)
+      (_, details) <- CacheEntry.readable(Seq(joined.block), budget)(reader.details(_, Lists))
       place <- ValueCountLoader.objectsOf(details, among.map(joined.ordinals(_)).filter(_ >= 0))
-    } yield (
-      joined,
-      details,
-      place,
-      () => reader.frequencies(details.objects(place), ordinal, dataType, point))
+    } yield ListObject(joined, ordinal, details, place)
+    val read = PlanningPool.runFor(lists, budget)(list =>
+      reader.frequencies(list.ref, list.column, dataType, point))
     for {
-      ((joined, details, place, _), Right(counts)) <- reads.zip(PlanningPool.run(reads.map(_._4), budget))
+      (list, Right(counts)) <- read
       i <- among.indices
     } {
-      val file = joined.ordinals(among(i))
-      if (file >= 0 && details.place(file) == place)
-        counts.get(details.inside(file)).foreach(found(i) = _)
+      list.placeOf(among(i)).flatMap(counts.get).foreach(found(i) = _)
     }
     found
+  }
+}
+
+/** One of the objects that hold lists of a column of a block. */
+private final case class ListObject(joined: BlockJoin, column: Int, details: DetailObjects, place: Int) {
+  def ref: ObjectRef = details.objects(place)
+
+  /** The place in the object of a file of the scan; None where it has no list there. */
+  def placeOf(file: Int): Option[Int] = {
+    val ordinal = joined.ordinals(file)
+    if (ordinal >= 0 && details.place(ordinal) == place) Some(details.inside(ordinal)) else None
   }
 }

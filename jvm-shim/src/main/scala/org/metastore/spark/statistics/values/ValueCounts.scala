@@ -63,10 +63,11 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
       RowGroup.read(objects, summary, group, CountFields) { rows =>
         for (span <- rows.spans(files).get(column)) {
           val kinds = span.scatter(rows.bytes("frequencies"))
-          val (counts, nulls) =
-            (span.scatter(rows.longs("rows", -1), -1), span.scatter(rows.longs("nulls", -1), -1))
-          kinds.indices.filter(file => Arrays.equals(kinds(file), Complete) && nulls(file) >= 0)
-            .foreach(file => out(file) = counts(file) - nulls(file))
+          val counts = span.scatter(rows.longs("rows", -1), -1)
+          val nulls = span.scatter(rows.longs("nulls", -1), -1)
+          val complete =
+            kinds.indices.filter(file => Arrays.equals(kinds(file), Complete) && nulls(file) >= 0)
+          complete.foreach(file => out(file) = counts(file) - nulls(file))
         }
       }
     out
@@ -106,9 +107,10 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
     val field = fieldOf(dataType)
     val fields = Seq("column", "file", field, "frequency")
     objects.footer(ref).groupsOf(Set(column)).flatMap(RowGroup.read(objects, ref, _, fields) { rows =>
-      val (columns, files, counts) =
-        (rows.longs("column", -1), rows.longs("file", -1), rows.longs("frequency", 0))
-      val isIt: Int => Boolean = point match {
+      val columns = rows.longs("column", -1)
+      val files = rows.longs("file", -1)
+      val counts = rows.longs("frequency", 0)
+      val isPoint: Int => Boolean = point match {
         case _: Values.Longs =>
           val values = Values.Longs(rows.longs(field, 0))
           values.isIn(point, _)
@@ -116,18 +118,22 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
           val values = Values.Bytes(rows.bytes(field).map(inOrder(_, dataType)))
           i => values.array(i) != null && values.isIn(point, i)
       }
-      columns.indices.filter(i => columns(i) == column && isIt(i)).map(i => files(i).toInt -> counts(i))
+      val places = columns.indices.filter(i => columns(i) == column && isPoint(i))
+      places.map(i => files(i).toInt -> counts(i))
     }).toMap
   }
 
   private def readBlooms(ref: ObjectRef, column: Int): ValueCountLists = {
     val footer = objects.footer(ref)
     val groups = if (footer.has(Bloom)) footer.groupsOf(Set(column)) else Nil
-    ValueCountLists.from(groups.flatMap(RowGroup.read(objects, ref, _, Seq("column", "file", Bloom)) { rows =>
-      val (columns, files, bits) = (rows.longs("column", -1), rows.longs("file", -1), rows.bytes(Bloom))
-      columns.indices.filter(i => columns(i) == column && isBloom(bits(i)))
-        .map(i => (Math.toIntExact(files(i)), new FileValues.Bloom(bits(i)), -1L))
-    }))
+    val filters = groups.flatMap(RowGroup.read(objects, ref, _, Seq("column", "file", Bloom)) { rows =>
+      val columns = rows.longs("column", -1)
+      val files = rows.longs("file", -1)
+      val bits = rows.bytes(Bloom)
+      val places = columns.indices.filter(i => columns(i) == column && isBloom(bits(i)))
+      places.map(i => (Math.toIntExact(files(i)), new FileValues.Bloom(bits(i)), -1L))
+    })
+    ValueCountLists.from(filters)
   }
 }
 
@@ -171,15 +177,15 @@ private[statistics] object ValueCountReader {
   }
 }
 
-/** What is going to be read of an object. */
+/** The rows and bytes that a read of an object takes. */
 private[statistics] final case class ReadSize(rows: Long, bytes: Long)
 
 /** The values of one column in the data files of an object, by their ordinals there. */
 private[statistics] final class ValueCountLists(values: Array[FileValues], totals: Array[Long]) {
 
-  /** The values of a data file; null where there are none, or not for so many rows. */
-  def read(file: Int, total: Long): FileValues =
-    if (file < values.length && totals(file) == total) values(file) else null
+  /** The values of a data file; None where there are none, or not for so many rows. */
+  def read(file: Int, total: Long): Option[FileValues] =
+    if (file < values.length && totals(file) == total) Option(values(file)) else None
 
   def weight: Long = values.iterator.map(list => 16L + (if (list == null) 0 else list.weight)).sum
 }
@@ -199,7 +205,7 @@ private[statistics] object ValueCountLists {
   }
 }
 
-/** Puts the parts of one data file's list together. */
+/** Builds the list of one data file from its parts. */
 private sealed abstract class ListBuilder(counted: Boolean) {
   private val frequencies = Array.newBuilder[Long]
   var total = 0L

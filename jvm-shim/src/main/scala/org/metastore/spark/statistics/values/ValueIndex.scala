@@ -7,9 +7,9 @@ import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
 import org.metastore.spark.statistics.columns.{
   BlockReader, ColumnSummary, ColumnValues, FileJoin, FileList, TypePromotion, ValueEvidence
 }
-import org.metastore.spark.statistics.objects.{Manifest, Snapshot, SummaryRef, ValueHash, Values}
+import org.metastore.spark.statistics.objects.{Manifest, ObjectRef, Snapshot, SummaryRef, ValueHash, Values}
 
-/** Finds the values of a column in the data files of one scan where a snapshot's lists tell in which of them each value lives. */
+/** Finds the values of a column in the data files of one scan, where a snapshot's lists have the data files of each value. */
 private[statistics] final class ValueIndex(
     files: BlockReader,
     places: ValueIndexReader,
@@ -19,17 +19,17 @@ private[statistics] final class ValueIndex(
     budget: Budget) {
   import ValueIndex._
 
-  /** What a snapshot tells of a column, as far as planning may wait for it. */
+  /** The snapshot's lists of a column for these files, as far as planning may wait for them. */
   def find(key: String, dataType: DataType, among: Array[Int], summary: ColumnSummary): Option[IndexFiles] =
     for {
       (snapshot, column) <- source(key, dataType)
       lists = new Lists(snapshot, column, dataType)
       if snapshot.placed.isDefined || among.length * Share >= snapshot.tableFiles.rows || among.length > Many
-      where <- joinedWith(snapshot)
-      told <- lists.coveredRows
-    } yield new IndexFiles(told, where, summary, lists.rows(_))
+      places <- placesIn(snapshot)
+      covered <- lists.coveredRows
+    } yield new IndexFiles(covered, places, summary, lists.rows(_))
 
-  /** The newest snapshot that tells of the column, with its place there. */
+  /** The newest snapshot with lists of the column, and the column's place there. */
   private def source(key: String, dataType: DataType): Option[(Snapshot, Int)] = {
     val found = for {
       snapshot <- manifest.snapshots.reverseIterator
@@ -40,14 +40,18 @@ private[statistics] final class ValueIndex(
     Indexed.first(found)
   }
 
-  private def joinedWith(snapshot: Snapshot): Option[Array[Int]] =
-    Option(joined.placesInLists.get(snapshot.tableFiles)).orElse {
-      val ref = snapshot.tableFiles
-      PlanningPool.run(Seq(() => files.tableFiles(ref).join(scan)), budget).head.toOption.map { found =>
-        joined.placesInLists.put(ref, found)
-        found
-      }
-    }
+  /** The place of each file of the scan in a snapshot's list of files. */
+  private def placesIn(snapshot: Snapshot): Option[Array[Int]] = {
+    val ref = snapshot.tableFiles
+    def join = PlanningPool.run(Seq(() => joinKept(ref)), budget).head.toOption
+    Option(joined.placesInLists.get(ref)).orElse(join)
+  }
+
+  private def joinKept(ref: ObjectRef): Array[Int] = {
+    val places = files.tableFiles(ref).join(scan)
+    joined.placesInLists.put(ref, places)
+    places
+  }
 
   /** The lists of one column. */
   private final class Lists(snapshot: Snapshot, column: Int, dataType: DataType) {
@@ -55,31 +59,30 @@ private[statistics] final class ValueIndex(
 
     private def number: Int = Math.toIntExact(snapshot.tableFiles.rows)
 
-    /** By data file of the snapshot: of how many of its rows the lists tell. */
+    /** By data file of the snapshot: the number of its rows that the lists cover. */
     def coveredRows: Option[Array[Long]] = snapshot.placed match {
       case Some(ref) =>
         val key = s"told:${ref.name}:${ref.footerSha256}:$column:$number"
-        CacheEntry.all(
-          Seq(CacheEntry[Array[Long]](key, _.length * 8L)(places.coveredRows(ref, column, number))),
-          budget).head.toOption
+        val entry = CacheEntry[Array[Long]](key, _.length * 8L)(places.coveredRows(ref, column, number))
+        CacheEntry.all(Seq(entry), budget).head.toOption
       case None => sum(None, _.total)
     }
 
     /** By data file of the snapshot: how many of its rows have one of the points. `None`: not known. */
-    def rows(points: Values): Option[Array[Long]] =
-      sum(snapshot.placed.map(_ => new ValueHash(dataType).hash(points)), _.countPostings(points))
+    def rows(points: Values): Option[Array[Long]] = {
+      val hashes = if (snapshot.placed.isEmpty) None else Some(new ValueHash(dataType).hash(points))
+      sum(hashes, _.countPostings(points))
+    }
 
     private def hashesIn(ref: SummaryRef, hashes: Array[Long]): Array[Long] =
       ref.part.fold(hashes)(part => hashes.filter(part.has(_)))
 
     /** @param hashes of the values that are read; `None`: all */
     private def sum(hashes: Option[Array[Long]], counts: Postings => PostingCounts): Option[Array[Long]] = {
-      val asked =
-        for {
-          ref <- refs
-          of = hashes.map(hashesIn(ref, _)) if !of.exists(_.isEmpty)
-        } yield ref -> of
-      val lookUps = for ((ref, of) <- asked) yield () => places.groups(ref.ref, column, dataType, of)
+      val lookUps = for {
+        ref <- refs
+        wanted = hashes.map(hashesIn(ref, _)) if !wanted.exists(_.isEmpty)
+      } yield () => places.groups(ref.ref, column, dataType, wanted)
       for {
         found <- all(PlanningPool.run(lookUps, budget))
         groups = found.flatten.map(group => group -> places.cached(group, column, dataType, number))
@@ -108,32 +111,34 @@ private object ValueIndex {
 }
 
 /**
- * Where values live, as far as it is certain for the files of a scan.
+ * A snapshot's lists of values, as far as they are certain for the files of a scan.
  *
- * @param where of each file of the scan its place in the snapshot's list, or -1
- * @param find by data file of the snapshot: how many of its rows have one of some points; `None`: not known
+ * @param covered by data file of the snapshot: the number of its rows that the lists cover
+ * @param places  of each file of the scan its place in the snapshot's list, or -1
+ * @param count   by data file of the snapshot: how many of its rows have one of some points; `None`: not known
  */
 private[statistics] final class IndexFiles(
-    told: Array[Long],
-    where: Array[Int],
+    covered: Array[Long],
+    places: Array[Int],
     summary: ColumnSummary,
-    find: Values => Option[Array[Long]]) {
+    count: Values => Option[Array[Long]]) {
 
-  /** Whether it is known of a file which values it has. */
+  /** Whether the lists have all values of a file. */
   def tells(file: Int): Boolean = {
-    val place = where(file)
-    place >= 0 && place < told.length && summary.hasStatistics(file) && summary.nulls(file) >= 0 &&
-    told(place) == summary.rows(file) - summary.nulls(file)
+    val place = places(file)
+    place >= 0 && place < covered.length && summary.hasStatistics(file) && summary.nulls(file) >= 0 &&
+    covered(place) == summary.rows(file) - summary.nulls(file)
   }
 
-  /** How many rows of a file have one of the points, asked only of files that are known. */
-  def rows(points: Values): Option[Int => Long] = find(points).map(found => file => found(where(file)))
+  /** How many rows of a file have one of the points, for files with all values in the lists. */
+  def rows(points: Values): Option[Int => Long] =
+    count(points).map(counts => file => counts(places(file)))
 
-  /** How many rows of a file have a value, asked only of files that are known. */
-  def values(file: Int): Long = told(where(file))
+  /** How many rows of a file have a value, for files with all values in the lists. */
+  def values(file: Int): Long = covered(places(file))
 }
 
-/** Single values by where they live; of the other files what else is known. */
+/** Single values of files by a snapshot's lists; of files without these by their own lists and filters. */
 private[statistics] final class IndexValues(
     placed: IndexFiles,
     among: Array[Int],

@@ -26,29 +26,28 @@ private[statistics] final class PageLoader(
   def load(columns: Seq[Column]): Unit = synchronized {
     val reads = locatePages(columns).filter(_.isLittle)
     val pages = for (read <- reads; page <- read.pages) yield read -> page
-    val found = PlanningPool.run(for ((read, page) <- pages) yield () => read.part(page), budget)
+    val parts = PlanningPool.runFor(pages, budget) { case (read, page) => read.part(page) }
     for (read <- reads) loaded((read.place, read.column)) = Nil
-    for (((read, _), page) <- pages.zip(found))
-      page match {
-        case Right(part) => loaded((read.place, read.column)) :+= part
-        case Left(reason) => failed(read.column) = reason
-      }
+    for (((read, _), Right(part)) <- parts) loaded((read.place, read.column)) :+= part
+    for (((read, _), Left(reason)) <- parts) failed(read.column) = reason
     def missing(place: Int): Seq[Column] = columns.filterNot(column => loaded.contains((place, column)))
     for ((others, places) <- joined.indices.groupBy(missing))
       whole.load(places.map(joined(_).block), others)
   }
 
-  /** The parts of a column by block, the least preferred first, or why there are none. */
+  /** The parts of a column by block, the least preferred first, or the reason why there are none. */
   def parts(column: Column): Either[Reason, Seq[BlockPart[BlockColumn]]] = synchronized {
     val found = joined.indices.flatMap { place =>
       loaded.getOrElse((place, column), whole.parts(Seq(joined(place)), column).getOrElse(Nil))
     }
-    val isRead = joined.indices.exists(place => loaded.contains((place, column))) && !failed.contains(column)
-    if (found.nonEmpty || isRead) Right(found) // none where none of the files that are left was analyzed
-    else failed.get(column).toLeft(()).flatMap(_ => whole.parts(joined, column))
+    val isRead = joined.indices.exists(place => loaded.contains((place, column)))
+    if (found.nonEmpty) Right(found)
+    else if (failed.contains(column)) Left(failed(column))
+    else if (isRead) Right(Nil) // none of the files that are left was analyzed
+    else whole.parts(joined, column)
   }
 
-  /** Where columns of blocks have single pages. A column that has several types in a block is read whole. */
+  /** The single pages of columns of blocks. A column that has several types in a block is read whole. */
   private def locatePages(columns: Seq[Column]): Seq[Read] = {
     val sources = for {
       place <- joined.indices
@@ -57,10 +56,10 @@ private[statistics] final class PageLoader(
       all = ColumnSource.find(joined(place).block, column, _.summaryOf(_))
       if all.size == 1
     } yield (place, column, all.head)
-    val reads =
-      for ((_, _, source) <- sources) yield () => reader.pages(source.block, source.ref, source.ordinal)
-    val tables = PlanningPool.run(reads, budget)
-    for (((place, column, source), Right(Some((group, table)))) <- sources.zip(tables))
+    val tables = PlanningPool.runFor(sources, budget) { case (_, _, source) =>
+      reader.pages(source.block, source.ref, source.ordinal)
+    }
+    for (((place, column, source), Right(Some((group, table)))) <- tables)
       yield new Read(place, column, source, group, table)
   }
 
@@ -82,9 +81,9 @@ private[statistics] final class PageLoader(
       budget.reserve(column.weight)
       val first = page * table.rows
       val rows = joined(place).rows.slice(first, first + table.rowsOf(group, page))
-      val inside = ordinals.map(ordinal =>
-        if (ordinal >= first && ordinal < first + rows.length) ordinal - first
-        else -1)
+      val inside = ordinals.map { ordinal =>
+        if (ordinal >= first && ordinal < first + rows.length) ordinal - first else -1
+      }
       BlockPart(new BlockJoin(source.block, new BlockRows(rows), inside), source.served, column)
     }
   }
