@@ -14,14 +14,15 @@ object ContextConf {
   def active: Option[SparkConf] = SparkContext.getActive.map(_.conf)
 }
 
-/** What Spark attaches to the jobs of the current thread (job group, tags, scheduler pool); for its own packages only. */
+/** The properties of the current thread's jobs (job group, tags, scheduler pool); for Spark's own packages only. */
 object LocalProperties {
 
   /** A copy of the properties of the current thread. */
-  def of(context: SparkContext): Map[String, String] =
-    Option(context.getLocalProperties).fold(Map.empty[String, String]) { properties =>
-      properties.stringPropertyNames.asScala.map(name => name -> properties.getProperty(name)).toMap
-    }
+  def copy(context: SparkContext): Map[String, String] = {
+    val properties = context.getLocalProperties
+    if (properties == null) Map.empty
+    else properties.stringPropertyNames.asScala.map(name => name -> properties.getProperty(name)).toMap
+  }
 }
 
 /** Metrics beside Spark's own, which it takes from its own packages only. */
@@ -29,7 +30,7 @@ object MetricsSource {
   private final class Registered(override val sourceName: String, override val metricRegistry: MetricRegistry)
     extends Source
 
-  /** Has the metrics of a registry shown by every sink of a driver, once. */
+  /** Registers the metrics of a registry with every sink of a driver, once. */
   def register(context: SparkContext, name: String, registry: MetricRegistry): Unit = {
     val system = context.env.metricsSystem
     if (system.getSourcesByName(name).isEmpty) system.registerSource(new Registered(name, registry))

@@ -21,7 +21,7 @@ import org.metastore.spark.python.{AttachedPython, PythonStatement}
 import org.metastore.spark.reason.{MetastoreException, SqlName}
 import org.metastore.spark.tables.{Catalogs, Namespaces, TableLookup}
 
-/** `ANALYZE TABLE` of a table that is ours: done in Python, its report is the answer. */
+/** `ANALYZE TABLE` of a table that is ours: Python runs it, and its report is the result. */
 final case class AnalyzeCommand(statement: AnalyzeStatement) extends LeafRunnableCommand {
   override val output: Seq[Attribute] = AnalyzeReport.attributes
 
@@ -38,7 +38,7 @@ object AnalyzeCommand {
   def analyze(session: SparkSession, statement: AnalyzeStatement): Row =
     AnalyzeReport.row(run(session, statement))
 
-  /** Analyzes one table that nobody asked for, unless another driver is at the same: false then. */
+  /** Analyzes one table automatically; false if another driver is analyzing it. */
   def analyzeInTurn(session: SparkSession, statement: AnalyzeStatement): Boolean =
     !run(session, statement.copy(inTurn = true)).isNull
 
@@ -59,18 +59,21 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
 
   override def run(session: SparkSession): Seq[Row] = {
     MetastoreConf.requireValid(session, Set("analyze"))
-    tables.sortBy(_.name).flatMap { table =>
-      val name = SqlName(catalog.name +: table.namespace.toSeq :+ table.name)
-      try {
-        if (AnalyzeScope.isOurs(session, catalog.loadTable(table)))
-          Some(AnalyzeCommand.analyze(session, statement(name)))
-        else {
-          analyzedBySpark(session, table)
-          None
-        }
-      } catch {
-        case NonFatal(e) => Some(AnalyzeReport.failed(name, MetastoreException.firstLine(e)))
+    tables.sortBy(_.name).flatMap(analyze(session, _))
+  }
+
+  /** Analyzes a table; None if it is Spark's. */
+  private def analyze(session: SparkSession, table: Identifier): Option[Row] = {
+    val name = SqlName(catalog.name +: table.namespace.toSeq :+ table.name)
+    try {
+      if (AnalyzeScope.isOurs(session, catalog.loadTable(table)))
+        Some(AnalyzeCommand.analyze(session, statement(name)))
+      else {
+        analyzeBySpark(session, table)
+        None
       }
+    } catch {
+      case NonFatal(e) => Some(AnalyzeReport.failed(name, MetastoreException.firstLine(e)))
     }
   }
 
@@ -83,7 +86,7 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
     }
 
   // Spark passes over the tables of its catalog that it cannot analyze, too.
-  private def analyzedBySpark(session: SparkSession, table: Identifier): Unit =
+  private def analyzeBySpark(session: SparkSession, table: Identifier): Unit =
     if (catalog.name == Catalogs.SessionCatalog)
       Try(AnalyzeTableCommand(TableIdentifier(table.name, table.namespace.lastOption), noScan).run(session))
 
@@ -98,13 +101,12 @@ object AnalyzeReport {
 
   def attributes: Seq[Attribute] = DataTypeUtils.toAttributes(schema)
 
-  /** The row of what `metastore.AnalyzeReport.to_dict()` says. */
+  /** The row of a report, which is that of `metastore.AnalyzeReport.to_dict()`. */
   def row(report: JsonNode): Row = {
     def number(name: String): java.lang.Long =
       if (report.hasNonNull(name)) Long.box(report.get(name).asLong) else null
     val snapshot = report.path("snapshot").asText(null)
-    val refused = report.path("refused").elements.asScala.map(r =>
-      s"${subject(r.path(0).asText)}: ${r.path(1).asText}").toSeq
+    val refused = report.path("refused").asScala.toSeq.map(refusal)
     Row(
       report.path("table").asText,
       snapshot,
@@ -121,7 +123,9 @@ object AnalyzeReport {
       report.path("committed").asBoolean)
   }
 
-  /** What ends at the first colon must not hold one. */
+  private def refusal(entry: JsonNode): String = s"${subject(entry.path(0).asText)}: ${entry.path(1).asText}"
+
+  /** The subject of a refusal, quoted if it has a colon: readers cut the text at the first colon. */
   private def subject(text: String): String =
     if (text.contains(": ") || text.startsWith("\"")) "\"" + text.replace("\"", "\"\"") + "\""
     else text
@@ -132,12 +136,12 @@ object AnalyzeReport {
 }
 
 /**
- * One ANALYZE of one table, as the Python side is told of it.
+ * One ANALYZE of one table, for the Python side.
  *
  * @param columns FOR COLUMNS; `None`: not written
  * @param partition PARTITION: column to value; a value of null is the partition of nulls, `None` was written without a value and
  *   stands for every one
- * @param inTurn whether it is left alone while another driver is at the same
+ * @param inTurn whether it does nothing while another driver analyzes the same table
  */
 final case class AnalyzeStatement(
     table: String,

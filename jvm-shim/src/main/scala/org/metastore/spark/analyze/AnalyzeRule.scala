@@ -40,7 +40,8 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
       case found: ResolvedTable if isOurs(found.table) =>
         Some(SqlName(found.catalog.name +: found.identifier.namespace.toSeq :+ found.identifier.name))
       case unknown: UnresolvedTableOrView =>
-        TableFormats.ofPath(unknown.multipartIdentifier).map(_ => SqlName(unknown.multipartIdentifier))
+        val parts = unknown.multipartIdentifier
+        if (TableFormats.ofPath(parts).isDefined) Some(SqlName(parts)) else None
       case _ => None
     }
   }
@@ -64,7 +65,7 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
       partition: Map[String, Option[String]]): LogicalPlan =
     AnalyzeCommand(AnalyzeStatement(
       name,
-      columns.filter(_ => !allColumns),
+      if (allColumns) None else columns,
       allColumns,
       noScan = false,
       partition))

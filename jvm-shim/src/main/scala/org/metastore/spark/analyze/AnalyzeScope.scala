@@ -9,14 +9,14 @@ import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.tables.TableFormats
 
-/** Whose ANALYZE a table gets: ours for the formats of `spark.metastore.analyze.formats`, Spark's for all others. */
+/** Chooses between our ANALYZE, for the formats of `spark.metastore.analyze.formats`, and Spark's, for all others. */
 object AnalyzeScope {
 
-  // Of a table that we cannot open our ANALYZE says why; Spark's would say that it has none for such tables.
+  /** Whether our ANALYZE serves a table. For a table that we cannot open it says why; Spark's would not. */
   def isOurs(session: SparkSession, table: Table): Boolean =
     TableFormats.otherReader(table).isDefined || TableFormats.format(table).exists(isChosen(session, _))
 
-  /** Whose ANALYZE a table gets that Spark knows by what its own catalog holds. */
+  /** Whether our ANALYZE serves this session-catalog table, by its provider. */
   def isOurs(session: SparkSession, table: TableIdentifier): Boolean =
     formatOf(session, table).exists(isChosen(session, _))
 
@@ -26,11 +26,11 @@ object AnalyzeScope {
     format <- TableFormats.ofProvider(provider)
   } yield format
 
-  /** Whose ANALYZE TABLES a namespace gets: Spark's where no table is ours. */
+  /** Whether our ANALYZE TABLES serves a namespace: one of its tables is ours. */
   def isOurs(session: SparkSession, catalog: TableCatalog, namespace: Seq[String]): Boolean =
     isOfFormat(session, catalog) || {
       val tables = Try(catalog.listTables(namespace.toArray)).getOrElse(Array.empty[Identifier])
-      tables.exists(name => Try(isOurs(session, catalog.loadTable(name))).toOption.contains(true))
+      tables.exists(name => Try(isOurs(session, catalog.loadTable(name))).getOrElse(false))
     }
 
   private def isOfFormat(session: SparkSession, catalog: TableCatalog): Boolean =

@@ -19,40 +19,43 @@ object CatalogExport extends Logging {
   private val mapper = new ObjectMapper
 
   /**
-   * Replaces what the session catalog says of a table by what is known of its current snapshot.
+   * Replaces the session catalog's statistics of a table by those of its current snapshot.
    *
    * @return a JSON object: `snapshot`, `rows`, `size_bytes`, `columns` and those that were `left_out`
    * @throws MetastoreException METASTORE_UNSUPPORTED_TABLE, METASTORE_NO_STATISTICS
    */
   def write(session: SparkSession, name: String): String = ReadPermission.asActive(session) {
-    val (catalog, handle) = (session.sessionState.catalog, TableLookup.find(session, name))
-    val target =
-      handle.sessionTable.filter(catalog.tableExists).getOrElse(throw MetastoreException.unsupportedTable(
-        name,
-        "it is no table of Spark's session catalog, whose statistics are exported",
-        " Other engines read those of Iceberg tables from the table itself: set spark.metastore.iceberg.puffin = true."))
+    val catalog = session.sessionState.catalog
+    val handle = TableLookup.find(session, name)
+    def notOfCatalog = MetastoreException.unsupportedTable(
+      name,
+      "it is no table of Spark's session catalog, whose statistics are exported",
+      " Other engines read those of Iceberg tables from the table itself: set spark.metastore.iceberg.puffin = true.")
+    val target = handle.sessionTable.filter(catalog.tableExists).getOrElse(throw notOfCatalog)
     val analyzed = TableContext.open(session, name, handle.table)
     val snapshot = wholeSnapshot(analyzed)
-    val rows = snapshot.rows.getOrElse(throw MetastoreException.unsupportedTable(
+    def rowsUnknown = MetastoreException.unsupportedTable(
       name,
       "how many rows it has is not known, for other files change those of its data files",
-      " Compact it first."))
+      " Compact it first.")
+    val rows = snapshot.rows.getOrElse(throw rowsUnknown)
     val leaves = analyzed.table.leaves(analyzed.table.current)
     val columns = columnsOf(session.sessionState.conf, analyzed, snapshot, leaves.filter(_.path.length == 1))
     val size = snapshot.liveSizeBytes.getOrElse(snapshot.sizeBytes)
     catalog.alterTableStats(target, Some(CatalogStatistics(size, Some(rows), columns.toMap)))
-    val told = mapper.createObjectNode.put("snapshot", snapshot.id).put("rows", rows).put("size_bytes", size)
+    val report =
+      mapper.createObjectNode.put("snapshot", snapshot.id).put("rows", rows).put("size_bytes", size)
     val exported = columns.map(_._1)
-    val names = told.putArray("columns")
+    val names = report.putArray("columns")
     for (name <- exported) names.add(name)
-    val leftOut = told.putArray("left_out")
+    val leftOut = report.putArray("left_out")
     for (name <- leaves.map(_.path.head).distinct.diff(exported)) leftOut.add(name)
-    mapper.writeValueAsString(told)
+    mapper.writeValueAsString(report)
   }
 
   /**
-   * Replaces what the session catalog says of a table that was just analyzed, where it says something: an ANALYZE of Spark's
-   * wrote it, perhaps of other rows, and DESCRIBE EXTENDED shows it. A catalog that refuses is left as it is.
+   * Replaces the session catalog's statistics of a table that was just analyzed, if it has some: an ANALYZE of Spark's wrote
+   * them, perhaps of other rows, and DESCRIBE EXTENDED shows them. A catalog that refuses is left as it is.
    */
   def renew(session: SparkSession, name: String): Unit =
     try {
@@ -84,9 +87,9 @@ object CatalogExport extends Logging {
       s" of column ${leaf.name} in ${snapshot.filesTotal - row.files} of its ${snapshot.filesTotal} data files")
     for {
       leaf <- leaves
-      row <- known.get(leaf.key) if snapshot.exact && TypePromotion.fromEntry(
-        snapshot.columns(row.column),
-        leaf.dataType) != TypePromotion.Nothing
+      row <- known.get(leaf.key)
+      use = TypePromotion.fromEntry(snapshot.columns(row.column), leaf.dataType)
+      if snapshot.exact && use != TypePromotion.Nothing
       bins = if (conf.histogramEnabled) exportedBins(analyzed, snapshot, row, conf.histogramNumBins)
       else None
       stat <- WholeTableStatistics.column(row, leaf.dataType, bins)

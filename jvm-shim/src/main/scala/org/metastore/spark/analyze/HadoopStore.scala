@@ -24,7 +24,7 @@ final class HadoopFolder(uri: String, conf: Configuration) {
   private lazy val files = folder.getFileSystem(conf)
   private lazy val context = FileContext.getFileContext(folder.toUri, conf)
 
-  /** Makes the folder and says what class serves it, behind all mounts: whether a rename may overwrite is that one's promise. */
+  /** Makes the folder; the class of its file system, behind all mounts, which decides whether a rename may overwrite. */
   def servedBy(): String = {
     files.mkdirs(folder)
     val place = context.resolvePath(folder)
@@ -33,11 +33,11 @@ final class HadoopFolder(uri: String, conf: Configuration) {
 
   /** Files directly in a folder below, as JSON: name, size, milliseconds of the last change by the store's clock. */
   def names(below: String): String = {
-    val found =
+    val entries =
       try files.listStatus(new Path(folder, below)).toSeq
       catch { case _: FileNotFoundException => Nil }
-    val rows = found.filter(_.isFile).map(one =>
-      Seq[Any](one.getPath.getName, one.getLen, one.getModificationTime).asJava)
+    val rows = entries.filter(_.isFile).map(file =>
+      Seq[Any](file.getPath.getName, file.getLen, file.getModificationTime).asJava)
     HadoopFolder.json.writeValueAsString(rows.asJava)
   }
 
@@ -103,8 +103,8 @@ final class HadoopObjects(uri: String, conf: Configuration) {
   import HadoopObjects._
 
   /** Writes the records that have a name, and passes the others on. */
-  def write(records: JavaRDD[Array[Byte]]): JavaRDD[Array[Byte]] = inTasks(records) { (folder, some) =>
-    some.filter { record =>
+  def write(records: JavaRDD[Array[Byte]]): JavaRDD[Array[Byte]] = inTasks(records) { (folder, part) =>
+    part.filter { record =>
       val name = nameOf(record)
       if (name.nonEmpty) folder.put(pathOf(name), record.drop(name.length + 1))
       name.isEmpty
@@ -116,19 +116,20 @@ final class HadoopObjects(uri: String, conf: Configuration) {
     write(rows.rdd.map(_.getAs[Array[Byte]](0)).toJavaRDD())
 
   /** Adds to each record its length in four bytes, and the bytes of the object that it names, if there is one. */
-  def read(records: JavaRDD[Array[Byte]]): JavaRDD[Array[Byte]] = inTasks(records) { (folder, some) =>
-    some.map { record =>
+  def read(records: JavaRDD[Array[Byte]]): JavaRDD[Array[Byte]] = inTasks(records) { (folder, part) =>
+    part.map { record =>
       val name = nameOf(record)
-      val found = if (name.isEmpty) null else folder.part(pathOf(name), 0, Int.MaxValue)
+      val bytes = if (name.isEmpty) null else folder.part(pathOf(name), 0, Int.MaxValue)
       val length = ByteBuffer.allocate(Integer.BYTES).putInt(record.length).array
-      length ++ record ++ Option(found).getOrElse(Array.emptyByteArray)
+      length ++ record ++ Option(bytes).getOrElse(Array.emptyByteArray)
     }
   }
 
   private def inTasks(records: JavaRDD[Array[Byte]])(
       use: (HadoopFolder, Iterator[Array[Byte]]) => Iterator[Array[Byte]]): JavaRDD[Array[Byte]] = {
-    val (place, settings) = (uri, shared(records.context))
-    records.rdd.mapPartitions(some => use(new HadoopFolder(place, settings.value.value), some)).toJavaRDD()
+    val place = uri // tasks get the text, not this object
+    val settings = shared(records.context)
+    records.rdd.mapPartitions(part => use(new HadoopFolder(place, settings.value.value), part)).toJavaRDD()
   }
 
   /** The settings, for tasks, whose executors get this jar too. */

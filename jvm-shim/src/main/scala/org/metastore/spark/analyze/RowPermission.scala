@@ -10,7 +10,7 @@ import org.metastore.spark.pruning.ColumnLookup
 import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.tables.{ReadPermission, TableLookup}
 
-/** What ANALYZE asks of its own queries, over py4j: what hides rows or values must never become everybody's statistics. */
+/** Checks ANALYZE's own queries, over py4j: statistics of hidden rows or masked values must never serve everybody. */
 object RowPermission {
 
   /**

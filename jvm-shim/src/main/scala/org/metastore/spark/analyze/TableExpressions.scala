@@ -18,7 +18,7 @@ import org.metastore.spark.reason.Reason
 import org.metastore.spark.scan.FileScan
 import org.metastore.spark.tables.{FileRelation, ReadPermission, TableFormats, TableLookup}
 
-/** What ANALYZE asks of the expressions that it computes statistics of, over py4j. */
+/** Describes the expressions of which ANALYZE computes statistics, over py4j. */
 object TableExpressions extends AliasHelper {
   private val mapper = new ObjectMapper
 
@@ -26,14 +26,16 @@ object TableExpressions extends AliasHelper {
     "it calls a function whose code, with all that it calls, may become another one under the same name:" +
       " give it a version in spark.metastore.functions (%s:1), or write it in SQL (Spark 4: CREATE FUNCTION ... RETURN)"
 
-  /** Why a text is no single expression; null where it is one: then nothing of it ends up elsewhere in a statement. */
+  private val NotOfRows = "Spark does not compute it from the rows of the table alone"
+
+  /** The reason why a text is no single expression; null for an expression: no part of it ends up elsewhere in a statement. */
   def findSyntaxError(text: String): String =
     Try(CatalystSqlParser.parseExpression(text)).fold(_.getMessage, _ => null)
 
   /**
-   * What is known of the columns of a query over one table, in their order, as a JSON array: `key` by which statistics know the
-   * expression, and `columns`, the keys of those that it reads; or `refused`, why there can be none. An empty array where the
-   * query is more than expressions over the rows of the table.
+   * Describes the columns of a query over one table, in their order, as a JSON array: `key`, the expression's key in statistics,
+   * and `columns`, the keys of the columns that it reads; or `refused`, the reason why it can have no statistics. The array is
+   * empty if the query is more than expressions over the rows of the table.
    *
    * @param columns the keys of the table's columns, by the names from the root of the schema, joined by `\u0000`
    */
@@ -42,15 +44,12 @@ object TableExpressions extends AliasHelper {
       val answer = mapper.createArrayNode
       val computed = evaluated(rows.queryExecution.optimizedPlan)
       for ((expression, i) <- written(rows.queryExecution.analyzed).zipWithIndex) {
-        val one = answer.addObject
+        val node = answer.addObject
         val leaf = computed.lift(i).map(_.leaf)
-        val keys =
-          new ExpressionKeys(
-            rows.sparkSession.sessionState.conf,
-            leaf.fold((_: Expression) => Option.empty[String])(keyOf(_, columns)))
+        val keys = new ExpressionKeys(rows.sparkSession.sessionState.conf, keyOf(leaf, columns))
         refusal(expression, leaf, keys) match {
-          case Some(why) => one.put("refused", why)
-          case None => putKey(one, keys, computed(i), columns)
+          case Some(reason) => node.put("refused", reason)
+          case None => putKey(node, keys, computed(i), columns)
         }
       }
       mapper.writeValueAsString(answer)
@@ -66,9 +65,9 @@ object TableExpressions extends AliasHelper {
     case _ => Nil
   }
 
-  // Where Spark makes something else of a projection, nothing is told of it.
+  // Of any other plan that Spark makes of a projection nothing is known.
   private def evaluated(plan: LogicalPlan): Seq[Evaluated] = plan match {
-    case Project(shown, leaf: LeafNode) => shown.map(one => Evaluated(withoutName(one), leaf))
+    case Project(shown, leaf: LeafNode) => shown.map(column => Evaluated(withoutName(column), leaf))
     case Project(shown, below: Project) =>
       evaluated(Project(shown.map(replaceAliasButKeepName(_, getAliasMap(below))), below.child))
     case Project(shown, python: BaseEvalPython) =>
@@ -92,9 +91,9 @@ object TableExpressions extends AliasHelper {
       case _ if written.containsPattern(CURRENT_LIKE) =>
         Some("its value is another one tomorrow, or for another user")
       case _ =>
-        codeOfUsers(written, keys)
-          .orElse(ConjunctRefusal.reason(written, keys.versionOf(_).isDefined).map(sentence))
-          .orElse(leaf.fold(Option("Spark does not compute it from the rows of the table alone"))(conversion))
+        def uncertain = ConjunctRefusal.reason(written, keys.versionOf(_).isDefined).map(sentence)
+        def notOfRows = leaf.fold(Option(NotOfRows))(conversion)
+        codeOfUsers(written, keys).orElse(uncertain).orElse(notOfRows)
     }
 
   private def codeOfUsers(written: Expression, keys: ExpressionKeys): Option[String] = written.collectFirst {
@@ -109,34 +108,37 @@ object TableExpressions extends AliasHelper {
       refusal <- FileScan.conversionRefusal(files)
     } yield sentence(refusal)
 
-  private def keyOf(leaf: LeafNode, columns: JavaMap[String, String])(column: Expression): Option[String] =
-    column match {
-      case ColumnLookup.ColumnPath(root, path) =>
+  private def keyOf(leaf: Option[LeafNode], columns: JavaMap[String, String])(
+      column: Expression): Option[String] =
+    (leaf, column) match {
+      case (Some(relation), ColumnLookup.ColumnPath(root, path)) =>
         for {
-          attribute <- leaf.output.find(_.exprId == root.exprId)
+          attribute <- relation.output.find(_.exprId == root.exprId)
           names = attribute.name +: path
-          key <- Option(columns.get(names.mkString("\u0000"))) if isRead(leaf, names, key)
+          key <- Option(columns.get(names.mkString("\u0000"))) if isRead(relation, names, key)
         } yield key
       case _ => None
     }
 
-  /** Whether a relation reads by those names what statistics have under a key. */
+  /** Whether a relation reads by these names the column that has a key in statistics. */
   private def isRead(leaf: LeafNode, names: Seq[String], key: String): Boolean =
     FileRelation.unapply(leaf).forall(TableFormats.readByKey(_, names, key))
 
   private def putKey(
-      one: ObjectNode,
+      node: ObjectNode,
       keys: ExpressionKeys,
       computed: Evaluated,
       columns: JavaMap[String, String]): Unit = {
     keys.toKey(computed.expression) match {
       case None =>
-        one.put("refused", "it is not made of columns and of Spark's own functions whose results are certain")
+        node.put(
+          "refused",
+          "it is not made of columns and of Spark's own functions whose results are certain")
       case Some(key) =>
-        one.put("key", key)
-        val read = one.putArray("columns")
-        val keysRead = ColumnLookup.leavesOf(computed.expression).flatMap(keyOf(computed.leaf, columns))
-        keysRead.distinct.foreach(read.add(_))
+        node.put("key", key)
+        val array = node.putArray("columns")
+        val read = ColumnLookup.leavesOf(computed.expression).flatMap(keyOf(Some(computed.leaf), columns))
+        read.distinct.foreach(array.add(_))
     }
     ()
   }

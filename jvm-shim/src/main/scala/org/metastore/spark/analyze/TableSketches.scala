@@ -8,13 +8,13 @@ import org.apache.spark.sql.SparkSession
 
 import org.metastore.spark.tables.{PublishedSketch, ReadPermission, TableLookup}
 
-/** What ANALYZE tells other engines of a table, over py4j. */
+/** Publishes sketches for other engines, over py4j. */
 object TableSketches {
 
   /**
    * Publishes theta sketches of a snapshot's columns, by their keys, each with its number of distinct values.
    *
-   * @return the keys of all columns of which other engines know a number now
+   * @return the keys of all columns with a published sketch
    */
   def publish(
       session: SparkSession,
@@ -22,11 +22,10 @@ object TableSketches {
       snapshot: String,
       sketches: JavaMap[String, Array[Byte]],
       distinct: JavaMap[String, String]): JavaList[String] = {
-    val found =
-      for ((key, bytes) <- sketches.asScala.toSeq)
-        yield PublishedSketch(key, bytes, distinct.get(key))
-    ReadPermission.asActive(session)(TableLookup.resolve(
-      session,
-      table).publish(snapshot, found).toSeq.asJava)
+    val all =
+      for ((key, bytes) <- sketches.asScala.toSeq) yield PublishedSketch(key, bytes, distinct.get(key))
+    ReadPermission.asActive(session) {
+      TableLookup.resolve(session, table).publish(snapshot, all).toSeq.asJava
+    }
   }
 }

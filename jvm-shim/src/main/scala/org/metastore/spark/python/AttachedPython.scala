@@ -73,15 +73,7 @@ private final class PythonPool(most: Int) {
   private def take(session: SparkSession, statement: PythonStatement): PythonProcess = {
     val context = session.sparkContext
     val candidates = PythonInterpreter.candidates(context)
-    val usable = synchronized {
-      val (usable, gone) = idle.partition(process =>
-        process.isAlive && candidates.contains(process.interpreter) && (process.context eq context))
-      gone.foreach(remove)
-      val first = usable.headOption
-      first.foreach(idle -= _)
-      first
-    }
-    usable.getOrElse {
+    takeIdle(context, candidates).getOrElse {
       if (ProgressConsole.isFor(statement, context)) ProgressConsole.print("ANALYZE: starting Python\n")
       val process = DriverPython.start(context, candidates)
       synchronized {
@@ -90,6 +82,17 @@ private final class PythonPool(most: Int) {
       }
       process
     }
+  }
+
+  private def takeIdle(
+      context: SparkContext,
+      candidates: Seq[PythonInterpreter]): Option[PythonProcess] = synchronized {
+    val (usable, unusable) = idle.partition(process =>
+      process.isAlive && candidates.contains(process.interpreter) && (process.context eq context))
+    unusable.foreach(remove)
+    val taken = usable.headOption
+    idle --= taken
+    taken
   }
 
   /** Keeps one process for the next statement; more of them would hold memory that nobody needs. */

@@ -7,6 +7,7 @@ import java.security.SecureRandom
 import java.util.{Base64, Map => JavaMap, UUID}
 import java.util.concurrent.{ConcurrentHashMap, CountDownLatch, TimeUnit}
 
+import scala.annotation.tailrec
 import scala.collection.mutable
 import scala.collection.JavaConverters._
 import scala.concurrent.{Await, Promise, TimeoutException}
@@ -55,7 +56,7 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
     context.addJobTag(tag)
     context.addSparkListener(activity)
     try {
-      entry.lend(key, session, LocalProperties.of(context), answer, activity)
+      entry.lend(key, session, LocalProperties.copy(context), answer, activity)
       requests.println(s"$key ${statement.json(ProgressConsole.isFor(statement, context))}")
       await(answer, activity, MetastoreConf.fromSession(session).analyzeTimeoutMillis)
     } catch {
@@ -70,17 +71,13 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
     }
   }
 
+  @tailrec
   private def await(answer: Promise[String], activity: StatementActivity, limitMillis: Long): String = {
-    var result = Option.empty[String]
-    while (result.isEmpty) {
-      result = within(answer, PythonProcess.PollMillis)
-      if (result.isEmpty && !process.isAlive) {
-        result = within(answer, PythonProcess.PollMillis)
-        if (result.isEmpty) throw deathCause()
-      }
-      if (result.isEmpty && activity.silentMillis > limitMillis) throw new PythonSilent(limitMillis)
-    }
-    result.get
+    val result = within(answer, PythonProcess.PollMillis)
+    if (result.isDefined) result.get
+    else if (!process.isAlive) within(answer, PythonProcess.PollMillis).getOrElse(throw deathCause())
+    else if (activity.silentMillis > limitMillis) throw new PythonSilent(limitMillis)
+    else await(answer, activity, limitMillis)
   }
 
   private def within(answer: Promise[String], millis: Long): Option[String] =
@@ -141,19 +138,15 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
   private def deathCause(): Exception = {
     TimeUnit.MILLISECONDS.sleep(PythonProcess.PollMillis) // its last words may still be on their way
     val lines = lastOutput.synchronized(lastOutput.toList).map(_.trim).filter(_.nonEmpty)
-    val missing =
-      for {
-        line <- lines
-        found <- PythonProcess.Missing.findFirstMatchIn(line)
-      } yield found.group(1)
-    val ended =
-      s"${interpreter.command} ended with ${process.exitValue}${lines.lastOption.fold("")(" after: " + _)}"
+    val missing = lines.flatMap(PythonProcess.Missing.findFirstMatchIn(_))
+    val lastLine = lines.lastOption.fold("")(" after: " + _)
+    val ended = s"${interpreter.command} ended with ${process.exitValue}$lastLine"
     if (stopped) new PythonLost("its Spark was stopped meanwhile")
-    else PythonProcess.signal(process.exitValue).map(PythonLost.killed)
-      .orElse(missing.lastOption.map(name =>
-        new PythonUnavailable(s"${interpreter.command} has no package $name")))
-      .getOrElse(if (ready.getCount == 0) PythonLost.ended(ended)
-      else new PythonUnavailable(s"the Python process $ended"))
+    else if (PythonProcess.isSignal(process.exitValue)) PythonLost.killed(process.exitValue)
+    else if (missing.nonEmpty)
+      new PythonUnavailable(s"${interpreter.command} has no package ${missing.last.group(1)}")
+    else if (ready.getCount == 0) PythonLost.ended(ended)
+    else new PythonUnavailable(s"the Python process $ended")
   }
 }
 
@@ -173,11 +166,10 @@ object PythonProcess {
   private val Missing = "No module named '?([A-Za-z0-9_]+)".r
   private val SecretBytes = 32
 
-  private val SignalsFrom = 128 // as shells, Java adds the signal that killed a process to it
+  private[python] val SignalsFrom = 128 // as shells, Java adds the signal that killed a process to it
   private val LastSignal = 64
 
-  private def signal(exit: Int): Option[Int] =
-    Some(exit - SignalsFrom).filter(number => number > 0 && number <= LastSignal)
+  private def isSignal(exit: Int): Boolean = exit > SignalsFrom && exit <= SignalsFrom + LastSignal
 
   /** py4j leaves it to the thread that builds a gateway whether its own keep the JVM from ending: they inherit that. */
   private def gateway(entry: PythonEntry, secret: String): ClientServer = {
@@ -208,10 +200,10 @@ object PythonProcess {
 final class PythonUnavailable(message: String, cause: Throwable = None.orNull)
   extends Exception(message, cause)
 
-/** The Python that analyzes was there and is gone; `what` it was, and what to do about it, in one line. */
+/** The Python that analyzes has ended; `what` is the cause and the remedy, in one line. */
 final class PythonLost(what: String) extends Exception(what)
 
-/** Nothing was heard of a statement for too long. */
+/** A statement gave no sign of life for too long. */
 final class PythonSilent(limitMillis: Long)
   extends Exception(
     s"nothing was heard of it for $limitMillis ms: the storage of its statistics or of its data files does not answer. " +
@@ -223,22 +215,23 @@ object PythonLost {
     Map(4 -> "SIGILL", 6 -> "SIGABRT", 7 -> "SIGBUS", Kill -> "SIGKILL", 11 -> "SIGSEGV", 15 -> "SIGTERM")
   private val NextOne = "The next ANALYZE starts another one and uses what this one finished"
 
-  /** A signal ended it: SIGKILL is what the system's want of memory looks like. */
-  def killed(signal: Int): PythonLost = {
+  /** The process was ended by a signal; the system sends SIGKILL when it lacks memory. */
+  def killed(exit: Int): PythonLost = {
+    val signal = exit - PythonProcess.SignalsFrom
     val memory = if (signal != Kill) ""
     else
       ", as a host or container does that runs out of memory: give the driver's more (spark.driver.memoryOverhead), or " +
         "analyze fewer columns at a time (FOR COLUMNS)"
     new PythonLost(
       s"its Python process was killed by ${Names.getOrElse(signal, s"signal $signal")} " +
-        s"(exit ${128 + signal})$memory. $NextOne")
+        s"(exit $exit)$memory. $NextOne")
   }
 
-  /** It ended by itself. */
+  /** The process ended by itself. */
   def ended(how: String): PythonLost = new PythonLost(s"its Python process $how. $NextOne")
 }
 
-/** What the attached process may call over py4j: it borrows the session of a statement and answers it. */
+/** The methods that the attached process calls over py4j: it borrows the session of a statement and answers it. */
 final class PythonEntry(ready: CountDownLatch) {
   private final class LentSession(
       val session: SparkSession,
@@ -285,7 +278,7 @@ final class PythonEntry(ready: CountDownLatch) {
   /** The local properties of the statement's thread, for the jobs that Python starts. */
   def properties(key: String): JavaMap[String, String] = lent.get(key).properties.asJava
 
-  /** What there is to tell who waits for a statement. */
+  /** Prints lines for the user who waits for a statement. */
   def say(lines: String): Unit = ProgressConsole.print(lines)
 
   /** The answer to a statement, as JSON. */
@@ -299,12 +292,12 @@ object ProgressConsole {
   private val Progress = "spark.ui.showConsoleProgress"
   private val PatienceSeconds = 5L
 
-  /** Whether somebody reads it, and wants to know how far a statement is. */
+  /** Whether to show the progress of a statement: somebody waits for it and reads standard error. */
   def isFor(statement: PythonStatement, context: SparkContext): Boolean = {
     val command = sys.props.getOrElse("sun.java.command", "")
-    statement.isWaitedFor && !context.getConf.getOption(Progress).contains("false") && !Servers.exists(
-      command.contains(_)) &&
-    (command.contains(PythonDriver) || isTerminal)
+    val isServer = Servers.exists(command.contains(_))
+    val isOff = context.getConf.getOption(Progress).contains("false")
+    statement.isWaitedFor && !isOff && !isServer && (command.contains(PythonDriver) || isTerminal)
   }
 
   /** A line, or several. On a terminal they take the place of Spark's bar, which comes again below them. */

@@ -9,8 +9,8 @@ import org.apache.spark.scheduler.{
 }
 
 /**
- * When something was last heard of a statement: a task of its jobs started or ended, its process computed, or a job of it waits for
- * executors, which is no matter of its storage.
+ * The time since a statement's last sign of life: a task of its jobs started or ended, its process computed, or a job waits for
+ * executors, which is not the fault of storage.
  *
  * @param tag     the tag of its jobs
  * @param process the Python that runs it
@@ -22,15 +22,14 @@ private[python] final class StatementActivity(tag: String, process: ProcessHandl
   private val jobs = mutable.Map.empty[Int, Set[Int]] // to their stages
   private val tasks = mutable.Set.empty[Long]
 
-  /** How long nothing was heard. */
+  /** The time since the last sign. */
   def silentMillis: Long = synchronized {
     if (computes() || (jobs.nonEmpty && tasks.isEmpty)) hear()
     TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - lastSign)
   }
 
   override def onJobStart(start: SparkListenerJobStart): Unit = synchronized {
-    val tags = Option(start.properties).map(_.getProperty(StatementActivity.Tags, "")).getOrElse("")
-    if (tags.contains(tag)) {
+    if (Option(start.properties).exists(_.getProperty(StatementActivity.Tags, "").contains(tag))) {
       jobs(start.jobId) = start.stageIds.toSet
       hear()
     }

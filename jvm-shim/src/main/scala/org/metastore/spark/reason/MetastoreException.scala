@@ -4,7 +4,7 @@ import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.trees.Origin
 
 /**
- * A mistake or a misfortune that the user is told of in one line: `[CODE] what happened. What to do.` Codes and texts are
+ * An error for the user in one line: `[CODE] what happened. What to do.` Codes and texts are
  * those of `metastore.errors` in Python. Spark shows an AnalysisException without a stack trace.
  *
  * @param code  stable name, such as METASTORE_NO_STATISTICS
@@ -22,7 +22,7 @@ final class MetastoreException(
     errorClass = Some(code),
     messageParameters = facts.map { case (name, fact) => name -> VisibleText(fact) }) {
 
-  /** A client of Spark Connect shows the stack of whatever has one: what is worth a look has its cause. */
+  /** No stack: a client of Spark Connect would show it, and the cause has its own. */
   override def fillInStackTrace(): Throwable = this
 
   // Spark gives what it throws again the stack of whoever asks.
@@ -31,7 +31,7 @@ final class MetastoreException(
   /** The line stays one line: positions in the query say nothing about a table's statistics. */
   override def withPosition(origin: Origin): AnalysisException = this
 
-  /** The same of what the user calls `argument`, where this is about what a function beneath calls `inner`. */
+  /** The error under the user's name of an argument, if it is about the argument that a called function names `inner`. */
   def ofArgument(inner: String, argument: String): MetastoreException =
     if (!facts.get("argument").contains(inner)) this
     else new MetastoreException(
@@ -233,7 +233,7 @@ object MetastoreException {
         new MetastoreException(found.group(1), found.group(2), Map.empty))
   }
 
-  /** What Spark says of a query, without the plan that it prints below. */
+  /** Spark's error about a query, without the plan that it prints below. */
   def withoutPlan(said: AnalysisException): AnalysisException =
     if (said.getMessage == said.getSimpleMessage) said
     else firstLine(said) match {
@@ -251,19 +251,20 @@ object MetastoreException {
     else NearNames.phraseSuggestion(whole(like))
   }
 
-  /** What an exception says in one line, and the cause of it all, without a full stop. */
+  /** The first line of an exception and of its first cause, without a full stop. */
   def toldBy(cause: Throwable): String = {
-    val (said, root) = (firstLine(cause).stripSuffix("."), causes(cause).last)
-    val why = firstLine(root).stripSuffix(".")
-    if ((root eq cause) || said.contains(why)) said
-    else s"$said (${root.getClass.getSimpleName}: $why)"
+    val root = causes(cause).last
+    val text = firstLine(cause).stripSuffix(".")
+    val textOfRoot = firstLine(root).stripSuffix(".")
+    if ((root eq cause) || text.contains(textOfRoot)) text
+    else s"$text (${root.getClass.getSimpleName}: $textOfRoot)"
   }
 
   /** An exception and what caused it. */
   def causes(e: Throwable): Seq[Throwable] =
     Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).toList
 
-  /** The first line of what an exception says. */
+  /** The first line of an exception's message. */
   def firstLine(cause: Throwable): String = {
     val message = cause.getMessage
     val line = if (message == null) "" else message.takeWhile(_ != '\n')

@@ -4,7 +4,7 @@ import java.util.Locale
 
 import org.apache.spark.unsafe.types.UTF8String
 
-/** What is said to who mistypes a name. */
+/** Hints for a mistyped name. */
 object NearNames {
   private val Most = 3
   private val Shown = 5
@@ -13,7 +13,7 @@ object NearNames {
   def phraseSuggestion(name: String, names: Seq[String], prefix: String = ""): String =
     phraseSuggestion(find(name.stripPrefix(prefix), names.map(_.stripPrefix(prefix))).map(prefix + _))
 
-  /** The question, or, where nothing is near, some of the names that there are. */
+  /** The question, or some of the known names where none is near. */
   def hint(name: String, names: Seq[String], prefix: String = ""): String = {
     val suggestion = phraseSuggestion(name, names, prefix)
     if (suggestion.nonEmpty) suggestion else listNames(names)
@@ -33,9 +33,11 @@ object NearNames {
   /** At most three names that share more than half of their letters with `name`; only those that are about as near as the nearest. */
   def find(name: String, names: Seq[String]): Seq[String] = {
     val wanted = UTF8String.fromString(name.toLowerCase(Locale.ROOT))
+    def distanceTo(other: String) =
+      wanted.levenshteinDistance(UTF8String.fromString(other.toLowerCase(Locale.ROOT)))
     val near = for {
       other <- names
-      distance = wanted.levenshteinDistance(UTF8String.fromString(other.toLowerCase(Locale.ROOT)))
+      distance = distanceTo(other)
       if distance <= math.max(2, name.length / 3) && 2 * distance < math.max(name.length, other.length)
     } yield other -> distance
     val nearest = near.sortBy(_._2).take(Most)
@@ -44,8 +46,8 @@ object NearNames {
 }
 
 /**
- * Text that others wrote, made to be read in one line: nothing in it acts on a terminal, turns a line around or hides. As
- * `metastore.visible_text` in Python; values in rows are never changed.
+ * Shows text of others in one line: nothing in it acts on a terminal, turns a line around or hides. As `metastore.visible_text`
+ * in Python; values in rows are never changed.
  */
 object VisibleText {
   private val hidden = Set[Int](

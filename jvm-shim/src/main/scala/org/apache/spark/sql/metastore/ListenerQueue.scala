@@ -4,10 +4,10 @@ import java.util.concurrent.TimeoutException
 
 import org.apache.spark.sql.SparkSession
 
-/** What Spark has still to tell its listeners, which it shows to its own packages only. */
+/** The queue of Spark's listener events, which it shows to its own packages only. */
 object ListenerQueue {
 
-  /** Waits until all that happened so far was told, at most so long. */
+  /** Waits until listeners have all events so far, at most so long. */
   def await(session: SparkSession, millis: Long): Unit =
     try session.sparkContext.listenerBus.waitUntilEmpty(millis)
     catch { case _: TimeoutException => () }

@@ -6,10 +6,10 @@ import org.apache.spark.sql.connector.read.{ScanBuilder, SupportsPushDownV2Filte
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy
 
 /**
- * What became of the predicates that Spark pushed into a scan of a table.
+ * The predicates that Spark pushed into a scan of a table.
  *
- * @param unasked those that the table format was not asked about
- * @param taken   those that it answers whole: no filter above the scan has them any more
+ * @param unasked predicates that the table format was not asked about
+ * @param taken   predicates that it answers wholly: the filter above the scan does not have them any more
  */
 final case class PushedPredicates(unasked: Seq[Predicate] = Nil, taken: Seq[Predicate] = Nil) {
 
