@@ -90,9 +90,8 @@ def create_with_options(spark: SparkSession, table: str, path: str, options: dic
 
 def fill(spark: SparkSession, table: str) -> None:
     """Write four files whose ids the format's own bounds do not tell apart."""
-    for number in range(4):
-        ids = f"SELECT CAST(id * 4 + {number} AS INT) AS id FROM range(100)"
-        spark.sql(f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ id, concat('n', id) FROM ({ids})")
+    ids = "SELECT CAST(id % 100 * 4 + id DIV 100 AS INT) AS id FROM range(0, 400, 1, 4)"
+    spark.sql(f"INSERT INTO {table} SELECT id, concat('n', id) FROM ({ids})")
 
 
 def label(query: DataFrame) -> str:
