@@ -11,7 +11,7 @@ import org.metastore.spark.tables.{DeltaTable, FileRelation, Reflection}
 /**
  * An UPDATE, DELETE or MERGE of a Delta table, which Delta runs as several queries.
  *
- * The first query finds the files with rows to change: it aggregates them. Files without such a row may be left out of it. What
+ * The first query finds the files with rows to change, and aggregates these rows. It may leave out files without such a row. What
  * later queries read is removed from the table: they are not changed.
  */
 private[scan] object DeltaCommand {
@@ -27,14 +27,15 @@ private[scan] object DeltaCommand {
     if (!isQueryOf(plan) || writesChanges(plan)) plan
     else plan.transform { case aggregate: Aggregate =>
       aggregate.mapChildren(_.transform {
-        case relation: LogicalRelation if isOfCommand(relation) => marked(relation, session)
+        case relation: LogicalRelation if isOfCommand(relation) =>
+          ScanPlanner.recover(relation.nodeName, relation: LogicalPlan)(marked(relation, session))
       })
     }
 
   /** Whether a query is one by which Delta runs a command. */
   def isQueryOf(plan: LogicalPlan): Boolean = plan.exists(isOfCommand)
 
-  /** How the command may find its files that looks for them in a relation; None of other relations. */
+  /** How a command may find its files, where the relation is the one in which it looks for them. */
   def markOf(relation: HadoopFsRelation): Option[RowLevelPruning] =
     relation.options.get(Key).flatMap(RowLevelPruning.named)
 

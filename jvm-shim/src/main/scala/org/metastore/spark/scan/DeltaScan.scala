@@ -79,7 +79,7 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
     files.map(file => counted.getOrElse((file.path, file.size), file))
   }
 
-  // A command looks for its files by no index of Delta's that listeners know.
+  // Listeners know no scan in which a command looks for its files.
   override def recognizable(index: FileIndex): FileIndex =
     if (command.isDefined) index else IndexStandIn.create(index, relation.location)
 

@@ -115,8 +115,10 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
 private[scan] object IcebergAdapter extends ScanFormat {
   override val adapter: Option[RelationAdapter] = Some(new IcebergAdapter)
 
-  override def findsFiles(subquery: LogicalPlan, target: Table): Boolean =
-    IcebergScan.find(target).exists(IcebergCommand.findsFiles(subquery, _))
+  override def findsFiles(subquery: LogicalPlan, target: Option[Table]): Boolean = target match {
+    case None => IcebergCommand.findsFiles(subquery, None)
+    case Some(table) => IcebergScan.find(table).exists(own => IcebergCommand.findsFiles(subquery, Some(own)))
+  }
 
   override def prepareTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan =
     RowLevelTarget.replace(command) { (table, operation) =>

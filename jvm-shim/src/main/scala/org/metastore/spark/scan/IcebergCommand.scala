@@ -41,18 +41,17 @@ private[scan] final class IcebergCommand(
     command match {
       case _ if operation.isInstanceOf[SupportsDelta] =>
         Some(pruning(RowFilters.above(target, command.query)))
-      case replace: ReplaceData =>
+      // Without the sub-query every file that Iceberg does not skip is rewritten.
+      case replace: ReplaceData if hasSubquery(replace) =>
         val skipping = pruning(RowFilters.conjuncts(replace.condition))
-        Some(new IcebergReplacedFiles(skipping, unchanged(whyWhole(replace), planner)))
+        Some(new IcebergReplacedFiles(skipping, unchanged(ReasonCode.FilesOfSubquery, planner)))
       case _ => None
     }
   }
 
-  private def whyWhole(replace: ReplaceData): ReasonCode = {
-    val isAsked = SQLConf.get.runtimeRowLevelOperationGroupFilterEnabled &&
+  private def hasSubquery(replace: ReplaceData): Boolean =
+    SQLConf.get.runtimeRowLevelOperationGroupFilterEnabled &&
       replace.groupFilterCondition.exists(_ != TrueLiteral)
-    if (isAsked) ReasonCode.FilesOfSubquery else ReasonCode.RowLevelCommand
-  }
 
   private def unchanged(why: ReasonCode, planner: ScanPlanner) =
     new IcebergPassThrough(
@@ -67,8 +66,10 @@ private[scan] object IcebergCommand {
   /**
    * Whether a sub-query has the form of the one that Spark adds to a copy-on-write command: the distinct files of the rows of
    * one relation, which reads the target at the snapshot that the command changes.
+   *
+   * @param target None: any table
    */
-  def findsFiles(subquery: LogicalPlan, target: IcebergScan): Boolean = subquery match {
+  def findsFiles(subquery: LogicalPlan, target: Option[IcebergScan]): Boolean = subquery match {
     case Subquery(files: Aggregate, false) =>
       (files.groupingExpressions ++ files.aggregateExpressions) match {
         case Seq(by: Attribute, shown) => by.semanticEquals(shown) && isFileOf(target, by, files.child)
@@ -77,12 +78,12 @@ private[scan] object IcebergCommand {
     case _ => false
   }
 
-  private def isFileOf(target: IcebergScan, column: Attribute, rows: LogicalPlan): Boolean = {
+  private def isFileOf(target: Option[IcebergScan], column: Attribute, rows: LogicalPlan): Boolean = {
     val reads =
       rows.collect { case relation: DataSourceV2Relation if relation.outputSet.contains(column) => relation }
     onlyOne(reads).exists { read =>
       read.output.exists(own => own.semanticEquals(column) && isFile(own)) &&
-      IcebergScan.find(read.table).exists(_.isSameSnapshot(target))
+      IcebergScan.find(read.table).exists(table => target.forall(table.isSameSnapshot))
     }
   }
 

@@ -29,7 +29,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
   }
 
   private def decide(plan: LogicalPlan, scope: PlanScope.Scope, settings: MetastoreConf): LogicalPlan = {
-    val prepared = ScanFormats.prepareRelations(plan, session)
+    val prepared = PlanningContext.aside(ScanFormats.prepareRelations(plan, session))
     val planner =
       ScanPlanner.logical(
         session,

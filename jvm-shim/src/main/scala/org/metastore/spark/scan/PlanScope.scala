@@ -64,22 +64,25 @@ object PlanScope {
   /**
    * The scope of a plan; None for a stream, whose plan is not touched, not even to show a reason.
    *
-   * @param findsFiles whether the plan finds the data files of this target that a row-level command changes
+   * @param findsFiles whether the plan finds the data files of this target that a row-level command changes; None: of any table
    */
   def judge(plan: LogicalPlan, query: Option[Write], settings: MetastoreConf)(
-      findsFiles: Table => Boolean): Option[Scope] =
+      findsFiles: Option[Table] => Boolean): Option[Scope] =
     if (isStream(plan)) None
     else if (plan.exists(node => policies.exists(className(node).contains)))
       Some(NoChange(Reason(ReasonCode.RowPolicy)))
     else Some(ofWrite(plan, query, settings)(findsFiles))
 
   private def ofWrite(plan: LogicalPlan, query: Option[Write], settings: MetastoreConf)(
-      findsFiles: Table => Boolean): Scope = {
+      findsFiles: Option[Table] => Boolean): Scope = {
     val isSubquery = plan.isInstanceOf[Subquery]
     write(plan).orElse(if (isSubquery) query else None) match {
       case Some(Write(node, _, true, _)) => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
       case Some(command @ Write(_, true, _, _)) if isSubquery =>
-        ofSubquery(command, settings, command.target.filter(findsFiles))
+        ofSubquery(command, settings, command.target.filter(target => findsFiles(Some(target))))
+      // A rule may have planned another query in between: the command is not known any more.
+      case None if isSubquery && findsFiles(None) =>
+        NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> "a command"))
       case Some(_) if !settings.pruneInsideWrites => NumbersOnly(Reason(ReasonCode.InsideWrite))
       case _ => Everything
     }
@@ -92,7 +95,7 @@ object PlanScope {
       case _ => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> command.node))
     }
 
-  /** How a command may find its files that changes rows of a table. */
+  /** How a command that changes rows of a table may find its files. */
   def rowLevelPruning(target: Table, settings: MetastoreConf): RowLevelPruning =
     RowLevelPruning.allowed(settings, TableFormats.open(target).fold(Map.empty[String, String])(_.properties))
 

@@ -81,11 +81,18 @@ object PlanningContext {
     threads.get
   }
 
+  /** Runs a block that may plan other queries in this thread. */
+  def aside[A](block: => A): A = {
+    val own = current
+    try block
+    finally threads.set(own)
+  }
+
   /** A new query begins in this thread; a table format may run a command by it. */
   def begin(plan: LogicalPlan, isOfCommand: Boolean): PlanningContext = {
     kept.synchronized(new ArrayList(kept.keySet)).forEach(_.forgetUnused())
     val write = PlanScope.write(plan)
-    keep(new PlanningContext(write, isOfCommand || write.exists(_.rowLevel)))
+    keep(new PlanningContext(write, isOfCommand))
     EvaluationTime.begin()
     threads.get
   }

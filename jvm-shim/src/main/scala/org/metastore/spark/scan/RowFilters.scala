@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.{
 }
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 
-/** The filters that every row of a relation satisfies which a command sees. */
+/** The filters above a relation: all rows that a command gets of it satisfy them. */
 private[scan] object RowFilters extends PredicateHelper {
   def conjuncts(condition: Expression): Seq[Expression] = splitConjunctivePredicates(condition)
 

@@ -34,8 +34,10 @@ private[scan] trait ScanFormat {
   /**
    * Whether a sub-query asks which data files of a command's target hold rows to change: files without such rows may be
    * left out of it.
+   *
+   * @param target None: whether it asks for the data files of any table
    */
-  def findsFiles(subquery: LogicalPlan, target: Table): Boolean = false
+  def findsFiles(subquery: LogicalPlan, target: Option[Table]): Boolean = false
 
   /**
    * Prepares the scans of a command's own target: the optimizer does not get the format's numbers, and files are left out only

@@ -60,7 +60,8 @@ private[scan] object ScanFormats {
   def countsRows(expression: Expression): Boolean = all.exists(_.countsRows(expression))
 
   /** As `ScanFormat.findsFiles`. */
-  def findsFiles(subquery: LogicalPlan, target: Table): Boolean = all.exists(_.findsFiles(subquery, target))
+  def findsFiles(subquery: LogicalPlan, target: Option[Table]): Boolean =
+    all.exists(_.findsFiles(subquery, target))
 
   /** As `ScanFormat.prepareTarget`, by the format of the target. */
   def prepareTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan = {

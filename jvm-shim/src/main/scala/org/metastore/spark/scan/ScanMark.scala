@@ -19,7 +19,7 @@ private[scan] object ScanMark {
    * A permit to drop files of the table at `root` by the statistics of this fingerprint; Spark narrows the paths that it reads.
    *
    * @param wanted  the rows that are enough; None: all are wanted
-   * @param command how the row-level command may find files that the scan finds files for; None of queries
+   * @param command how a row-level command may find its files, where the scan is the one that finds them; None of queries
    */
   final case class Permit(
       fingerprint: String,
