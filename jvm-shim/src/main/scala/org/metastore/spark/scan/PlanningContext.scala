@@ -7,7 +7,6 @@ import java.util.concurrent.atomic.AtomicLong
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 import org.metastore.spark.pruning.EvaluationTime
 
@@ -89,9 +88,8 @@ object PlanningContext {
   }
 
   /** A new query begins in this thread; a table format may run a command by it. */
-  def begin(plan: LogicalPlan, isOfCommand: Boolean): PlanningContext = {
+  def begin(write: Option[PlanScope.Write], isOfCommand: Boolean): PlanningContext = {
     kept.synchronized(new ArrayList(kept.keySet)).forEach(_.forgetUnused())
-    val write = PlanScope.write(plan)
     keep(new PlanningContext(write, isOfCommand))
     EvaluationTime.begin()
     threads.get

@@ -11,14 +11,15 @@ import org.metastore.spark.reason.Attempt
 final class PlanningStartRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     ScanPlanner.recover("A query", ()) {
-      PlanningContext.begin(plan, Attempt.orNone(findsRows(plan)).getOrElse(false))
+      val write = PlanScope.write(plan)
+      PlanningContext.begin(write, Attempt.orNone(findsRows(plan, write)).getOrElse(false))
       JoinPruningRule.register(session)
     }
     plan
   }
 
   /** Whether a plan is of a command that looks for its rows by statistics. */
-  private def findsRows(plan: LogicalPlan): Boolean =
+  private def findsRows(plan: LogicalPlan, write: Option[PlanScope.Write]): Boolean =
     new MetastoreConf(conf).pruningRowLevel != "off" &&
-      (PlanScope.write(plan).exists(_.rowLevel) || ScanFormats.isOfCommand(plan))
+      (write.exists(_.rowLevel) || ScanFormats.isOfCommand(plan))
 }
