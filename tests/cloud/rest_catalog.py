@@ -13,8 +13,8 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pyiceberg.catalog import load_file_io
@@ -27,9 +27,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import update_table_metadata
 
 from store import s3
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from store.local_server import LocalServer
 
 NAMESPACE = "db"
 _CREDENTIAL = re.compile(r"Credential=([^/,]+)/")
@@ -133,7 +131,7 @@ class Vending:
     settings: dict[str, str] = field(default_factory=dict)
 
 
-class RestCatalog(ThreadingHTTPServer):
+class RestCatalog(LocalServer):
     """The catalog.
 
     Args:
@@ -142,10 +140,8 @@ class RestCatalog(ThreadingHTTPServer):
         name: The catalog's name, and the folder of its tables.
     """
 
-    daemon_threads = True
-
     def __init__(self, behind: str, guard: Guard, name: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Answering)
+        super().__init__(_Answering)
         self.behind = behind
         self.guard = guard
         self.name = name
@@ -155,19 +151,6 @@ class RestCatalog(ThreadingHTTPServer):
         self.lock = threading.Lock()
         properties = {"s3.endpoint": behind, "s3.access-key-id": s3.KEY, "s3.secret-access-key": s3.SECRET}
         self.io = load_file_io({**properties, "s3.region": "us-east-1"})
-
-    @property
-    def address(self) -> str:
-        """The address for clients."""
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
 
     def create(self, request: dict[str, Any]) -> dict[str, Any]:
         """Create a table."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
 from datetime import datetime, timezone
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
 from cloud.rest_catalog import VendedKey
+from store.local_server import LocalServer
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from cloud.rest_catalog import Guard
 
 _ANSWER = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult>
@@ -23,7 +21,7 @@ _ANSWER = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15
 </AssumeRoleResult></AssumeRoleResponse>"""
 
 
-class StsServer(ThreadingHTTPServer):
+class StsServer(LocalServer):
     """The service: each answer has a new key that opens one prefix.
 
     Args:
@@ -32,27 +30,12 @@ class StsServer(ThreadingHTTPServer):
         seconds: For how long they are valid.
     """
 
-    daemon_threads = True
-
     def __init__(self, guard: Guard, prefix: str, seconds: float) -> None:
-        super().__init__(("127.0.0.1", 0), _Answering)
+        super().__init__(_Answering)
         self.guard = guard
         self.prefix = prefix
         self.seconds = seconds
         self.given = 0
-
-    @property
-    def address(self) -> str:
-        """The address for clients."""
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
 
     def assume_role(self) -> str:
         """Answer with a new key."""

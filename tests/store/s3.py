@@ -6,20 +6,18 @@ import http.client
 import random
 import subprocess
 import sys
-import threading
 import urllib.request
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
 from pyarrow.fs import FileSelector
 
 from metastore.store.credentials import Credentials, open_file_system
+from store.local_server import LocalServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from typing_extensions import Self
 
 BUCKET = "statistics"
 KEY, SECRET = "PLANTEDKEY", "planted/secret+of=this#test"
@@ -80,7 +78,7 @@ def read_all(address: str, folder: str, part: str) -> dict[str, bytes]:
     return {path: system.open_input_file(path).readall() for path in paths}
 
 
-class Proxy(ThreadingHTTPServer):
+class Proxy(LocalServer):
     """Passes requests on, and then keeps what `trouble` says from the client.
 
     Args:
@@ -89,25 +87,11 @@ class Proxy(ThreadingHTTPServer):
             second reply, "refuse" answers 503 after the request was served, None answers as the server does.
     """
 
-    daemon_threads = True
-
     def __init__(self, address: str, trouble: Any) -> None:
-        super().__init__(("127.0.0.1", 0), _Passing)
+        super().__init__(_Passing)
         self.behind = address.removeprefix("http://")
         self.trouble = trouble
         self.caused = 0
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Clients that were killed are no news."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
-import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -22,6 +21,7 @@ from metastore.store import Store
 from metastore.store.arrow_blobs import read_object, write_object
 from metastore.store.credentials import Credentials, find_credentials, open_file_system
 from metastore.store.folder import Folder
+from store.local_server import LocalServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,12 +95,9 @@ def serving(recorded: Server) -> Iterator[None]:
             with suppress(ConnectionError):
                 super().handle()
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        running.daemon_threads = True
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        recorded.address = f"http://127.0.0.1:{running.server_port}"
+    with LocalServer(Handler) as running:
+        recorded.address = running.address
         yield
-        running.shutdown()
 
 
 @pytest.fixture(params=CASES, ids=[case["case"] for case in CASES])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -14,6 +13,7 @@ from metastore.errors import StoreNotReadable
 from metastore.store import environment_keys
 from metastore.store.credentials import FROM_ENVIRONMENT, Credentials, find_credentials
 from metastore.store.environment_keys import require_keys
+from store.local_server import LocalServer
 
 HADOOPS_DEFAULT = """
     org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider,
@@ -50,13 +50,10 @@ def requests(monkeypatch):
         def log_message(self, *_: object) -> None:
             """Requests are no news."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}"
+    with LocalServer(Handler) as server:
         for name in ("AWS_METADATA_ENDPOINT", "AWS_EC2_METADATA_SERVICE_ENDPOINT"):
-            monkeypatch.setenv(name, address)
+            monkeypatch.setenv(name, server.address)
         yield asked
-        server.shutdown()
 
 
 @pytest.mark.parametrize("location", LOCATIONS)
