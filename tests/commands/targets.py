@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from pyspark.errors import AnalysisException
 
+import lakes
 import metastore
 from planner.plans import conf
 
@@ -48,6 +50,15 @@ KINDS = (
     Kind("delta-vectors", "delta", _delta("true")),
 )
 """The kinds whose commands are planned in different ways. Their formats have no statistics of their own."""
+
+
+def parameters(*often: str) -> list[Any]:
+    """The kinds of the formats under test as parameters of a test; those not named run in the campaign."""
+    return [
+        pytest.param(kind, id=kind.name, marks=() if kind.name in often else pytest.mark.campaign)
+        for kind in KINDS
+        if kind.format in lakes.FORMATS
+    ]
 
 
 @dataclass(frozen=True)

@@ -8,24 +8,18 @@ import pytest
 
 import lakes
 from commands.random_commands import SOURCE
-from commands.targets import KINDS, WITHOUT_US, Target
+from commands.targets import WITHOUT_US, Target, parameters
 from commands.twins import FILES, fill
 from planner.plans import conf
 
 pytestmark = pytest.mark.spark
 
 _names = itertools.count()
-OFTEN = {"copy-on-write", "merge-on-read", "delta-vectors"}
-RUN = [
-    pytest.param(kind, id=kind.name, marks=() if kind.name in OFTEN else pytest.mark.campaign)
-    for kind in KINDS
-    if kind.format in lakes.FORMATS
-]
 MERGED = "MERGE INTO {t} t USING " + SOURCE + " s ON t.id = s.k "
 MATCHED = MERGED + "WHEN MATCHED THEN UPDATE SET x = -1"
 
 
-@pytest.fixture(scope="module", params=RUN)
+@pytest.fixture(scope="module", params=parameters("copy-on-write", "merge-on-read", "delta-vectors"))
 def filled(spark, request):
     target = fill(spark, request.param, f"files_read_{next(_names)}")
     yield target

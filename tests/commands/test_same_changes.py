@@ -6,28 +6,16 @@ import itertools
 
 import pytest
 
-import lakes
 from commands.random_commands import ROWS
-from commands.targets import KINDS, WITHOUT_US
+from commands.targets import WITHOUT_US, parameters
 from commands.twins import compare, fill
 
 pytestmark = pytest.mark.spark
 
 _names = itertools.count()
-OFTEN = {"copy-on-write", "merge-on-read-v3", "delta"}
-RUN = [
-    pytest.param(kind, id=kind.name, marks=() if kind.name in OFTEN else pytest.mark.campaign)
-    for kind in KINDS
-    if kind.format in lakes.FORMATS
-]
-WITH_VECTORS = [
-    pytest.param(kind, id=kind.name)
-    for kind in KINDS
-    if kind.format in lakes.FORMATS and ("v3" in kind.name or "vectors" in kind.name)
-]
 
 
-@pytest.mark.parametrize("kind", RUN)
+@pytest.mark.parametrize("kind", parameters("copy-on-write", "merge-on-read-v3", "delta"))
 def test_random_commands(spark, kind):
     target = fill(spark, kind, f"same_changes_{next(_names)}")
     found = compare(target, commands=4, seed=1)
@@ -36,9 +24,9 @@ def test_random_commands(spark, kind):
     target.drop()
 
 
-@pytest.mark.parametrize("kind", WITH_VECTORS)
+@pytest.mark.parametrize("kind", parameters("merge-on-read-v3", "delta-vectors"))
 def test_a_file_loses_rows_twice(spark, kind):
-    """What a vector has hidden stays hidden when a later command adds rows to it."""
+    """Rows that a vector hides stay hidden when a later command adds rows to it."""
     target = fill(spark, kind, f"same_changes_{next(_names)}")
     for key in (78, 79, 78):
         spark.sql(f"DELETE FROM {target.name} WHERE id = {key} OR id = {key + 2000}")
