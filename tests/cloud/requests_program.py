@@ -26,6 +26,8 @@ FUNCTIONS = {
     "quantiles": "quantiles('{table}', 'id')",
     "layout": "layout('{table}')",
 }
+ROUND_SECONDS = 0.25
+"""Seconds of a request: more than a busy machine needs to send those that belong to the same round trip."""
 TIMEOUT = 1.0
 """Seconds that planning may take."""
 
@@ -66,7 +68,7 @@ class Driver:
         found = {"analyze": record(partial(metastore.analyze, self.spark, self.table, progress=False))}
         found["analyze again"] = record(partial(metastore.analyze, self.spark, self.table, progress=False))
         self.plan("id = 4000")
-        self.proxy.delay = 0.03
+        self.proxy.delay = ROUND_SECONDS
         self.spark.conf.set("spark.metastore.refresh", "1min")
         for what, condition in (("by bounds", "id > 9000"), ("by values", "id = 5001")):
             self.forget()
