@@ -1,4 +1,7 @@
-"""Tables whose keys only Hadoop's settings have: of a bucket, of a role whose keys end, of a Delta table's options."""
+"""Tables whose keys only Hadoop's settings have: of a bucket, of a role whose keys end, of a Delta table's options.
+
+The tables of the bucket are in a Hive metastore.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,15 @@ pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).resolve().parent
 CASES = ("bucket", "role", "options")
+CATALOGS = {"bucket": "hive", "role": "hadoop"}
+METASTORE = {
+    "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
+    "datanucleus.schema.autoCreateAll": "true",
+    "datanucleus.connectionPoolingType": "HikariCP",
+    "hive.metastore.schema.verification": "false",
+    "iceberg.engine.hive.lock-enabled": "false",
+}
+"""Settings of a Hive metastore inside the driver, whose database is in memory."""
 SECONDS = 65.0
 """S3A asks for new keys a minute before the end."""
 ROLE = "org.apache.hadoop.fs.s3a.auth.AssumedRoleCredentialProvider"
@@ -85,10 +97,11 @@ def make_settings(spark_conf: dict[str, str], guard: Guard, sts: StsServer) -> d
         "spark.driver.extraJavaOptions": f"{spark_conf['spark.driver.extraJavaOptions']} {service}",
         "spark.jars": ",".join([spark_conf["spark.jars"], *jars]),
         **{f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a.items()},
+        **{f"spark.hadoop.{name}": value for name, value in METASTORE.items()},
     }
-    for name in CASES[:2]:
+    for name, kind in CATALOGS.items():
         settings[f"spark.sql.catalog.{name}"] = "org.apache.iceberg.spark.SparkCatalog"
-        settings[f"spark.sql.catalog.{name}.type"] = "hadoop"
+        settings[f"spark.sql.catalog.{name}.type"] = kind
         settings[f"spark.sql.catalog.{name}.warehouse"] = f"s3a://{name}/warehouse"
     return settings
 
