@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from environment import EnvironmentMissing, compile_scala, peers_cache
+from environment import CompiledSuites, EnvironmentMissing, compile_scala, peers_cache
 
 from metastore import jars
 
@@ -36,8 +36,8 @@ PROPERTIES = {
 """As Delta's own build has them."""
 
 
-def compile_suites(checkout: Path, classes: Iterable[str], environment: Environment) -> Path:
-    """Returns the folder of the compiled classes of suites and of all that they need of the sources beside them.
+def compile_suites(checkout: Path, classes: Iterable[str], environment: Environment) -> CompiledSuites:
+    """Returns the compiled classes of suites and of all that they need of the sources beside them.
 
     Raises:
         EnvironmentMissing: The folder is no checkout of Delta, or has no such suite.
@@ -46,7 +46,9 @@ def compile_suites(checkout: Path, classes: Iterable[str], environment: Environm
     selected = _closure(sources, [name.rsplit(".", 1)[1] for name in classes])
     copies = [_copy(checkout, file, sources[file]) for file in sorted(selected)]
     spark = environment.pyspark / "jars" / "*"
-    return compile_scala(copies, [spark, *environment.jars, *jars.fetch_all("delta-4.1")], peers_cache())
+    delta = jars.fetch_all("delta-4.1")
+    compiled = compile_scala(copies, [spark, *environment.jars, *delta], peers_cache())
+    return CompiledSuites(class_path=(compiled, *delta), properties=PROPERTIES)
 
 
 def _read_sources(checkout: Path) -> dict[Path, str]:

@@ -49,6 +49,19 @@ class Environment:
         return join_paths([self.classes, *more, self.resources, HERE, *self.jars, *spark])
 
 
+@dataclass(frozen=True)
+class CompiledSuites:
+    """What suites that are compiled from sources run with.
+
+    Attributes:
+        class_path: Their classes, and jars and resources that they need.
+        properties: Java's, as the build of the project has them.
+    """
+
+    class_path: tuple[Path, ...]
+    properties: dict[str, str]
+
+
 def prepare() -> Environment:
     """Returns the environment, made where it is missing."""
     python = make_environment("peers", PYSPARK)
@@ -93,21 +106,33 @@ def _unpack_resources(cache: Path, jar: Path) -> Path:
 
 def compile_scala(sources: list[Path], class_path: list[Path], cache: Path) -> Path:
     """Returns the folder of the compiled classes of sources, by the compiler that PySpark carries."""
-    digest = _digest([*sources, *(path for path in class_path if path.name != "*")])
+    compiler = next(str(path) for path in class_path if path.name == "*")
+    options = ["-release", "17", "-nowarn", "-cp", join_paths(class_path)]
+    command = ["java", "-Xss8m", "-Xmx2g", "-cp", compiler, "scala.tools.nsc.Main", *options, *map(str, sources)]
+    return _compile(command, _digest([*sources, *(path for path in class_path if path.name != "*")]), cache)
+
+
+def compile_java(sources: list[Path], source_path: Path, class_path: list[Path], cache: Path) -> Path:
+    """Returns the folder of the compiled classes of sources, and of what they use of the sources below a folder."""
+    options = ["--release", "17", "-nowarn", "-proc:none", "-implicit:class", "-sourcepath", str(source_path)]
+    command = ["javac", "-J-Xmx1g", *options, "-cp", join_paths(class_path), *map(str, sources)]
+    files = [*sources, *sorted(source_path.rglob("*.java")), *(path for path in class_path if path.suffix == ".jar")]
+    return _compile(command, _digest(files), cache)
+
+
+def _compile(command: list[str], digest: str, cache: Path) -> Path:
+    """Runs a compiler, unless the classes of these sources are kept."""
     classes = cache / f"classes-{digest[:16]}"
     if classes.exists():
         return classes
-    say(f"compiling {len(sources)} Scala files ...")
+    say("compiling ...")
     cache.mkdir(parents=True, exist_ok=True)
-    compiler = next(str(path) for path in class_path if path.name == "*")
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         out = Path(folder) / "classes"
         out.mkdir()
-        options = ["-release", "17", "-nowarn", "-d", str(out), "-cp", join_paths(class_path)]
-        command = ["java", "-Xss8m", "-Xmx2g", "-cp", compiler, "scala.tools.nsc.Main", *options, *map(str, sources)]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        done = subprocess.run([*command, "-d", str(out)], check=False, capture_output=True, text=True)
         if done.returncode:
-            raise EnvironmentMissing(f"the Scala sources do not compile:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+            raise EnvironmentMissing(f"the sources do not compile:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
         shutil.move(out, classes)
     return classes
 

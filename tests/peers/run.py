@@ -1,11 +1,12 @@
 """The test suites of others, with every directory analyzed and without us: both must have the same results.
 
-    uv run python tests/peers/run.py [--suite JoinSuite --suite 'golden-*'] [--off-again] [--delta-sources DIR]
+    uv run python tests/peers/run.py [--suite JoinSuite --suite 'golden-*'] [--off-again] \
+        [--delta-sources DIR] [--iceberg-sources DIR]
 
-Spark's suites come as the jars of tests that Spark publishes; Delta publishes none: its suites are compiled from a
-checkout of its sources, tag v4.4.0, and left out where none is named. Results without us are kept and
-taken again. Prints one table; what is under way goes to stderr. Exits with 1 where a test has another result with us
-than without us and `explained.json` does not say why.
+Spark's suites come as the jars of tests that Spark publishes. Delta and Iceberg publish none: their suites are compiled
+from checkouts of their sources, Delta's tag v4.4.0 and Iceberg's tag apache-iceberg-1.11.0, and left out where none is
+named. Results without us are kept and taken again. Prints one table; what is under way goes to stderr. Exits with 1
+where a test has another result with us than without us and `explained.json` does not say why.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import delta_sources
+import iceberg_sources
 from environment import EnvironmentMissing, prepare, say
 from rich.console import Console
 from rich.table import Table
@@ -28,10 +30,12 @@ from suite_run import Suite, SuiteRun, results_folder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from environment import Environment
+    from environment import CompiledSuites, Environment
 
 HERE = Path(__file__).resolve().parent
 BY_CBO = "the same without us where Spark's cost-based optimizer is on, which our extension switches on"
+SOURCES = {"delta": delta_sources.compile_suites, "iceberg": iceberg_sources.compile_suites}
+"""What compiles the suites of projects that publish none."""
 NOT_RUN = "(the run itself)"
 """A test by the name of which `TestLog` says that the suite could not be run."""
 
@@ -78,14 +82,14 @@ def main() -> None:
         return
     try:
         environment = prepare()
-        classes = _compile_delta(suites, arguments.delta_sources, environment)
+        compiled = _compile_suites(suites, arguments, environment)
     except EnvironmentMissing as error:
         sys.exit(str(error))
     explanations = _read_explanations()
     table = _empty_table()
     unexplained: list[Difference] = []
     for suite in suites:
-        off, on = _run_both_ways(suite, classes, environment, arguments)
+        off, on = _run_both_ways(suite, compiled.get(suite.sources), environment, arguments)
         differences = compare(suite.name, off.tests, on.tests, explanations)
         differences = explain_by_cbo(
             differences, on.tests, _run_with_cbo(suite, differences, off, environment, arguments)
@@ -100,14 +104,13 @@ def main() -> None:
 
 def _run_both_ways(
     suite: Suite,
-    classes: Path | None,
+    compiled: CompiledSuites | None,
     environment: Environment,
     arguments: argparse.Namespace,
 ) -> tuple[SuiteRun, SuiteRun]:
-    compiled = classes if suite.sources == "delta" else None
-    off = SuiteRun(suite, with_us=False, classes=compiled)
+    off = SuiteRun(suite, with_us=False, compiled=compiled)
     off.results(environment, arguments.minutes, again=arguments.off_again)
-    on = SuiteRun(suite, with_us=True, classes=compiled)
+    on = SuiteRun(suite, with_us=True, compiled=compiled)
     on.results(environment, arguments.minutes, again=True)
     return off, on
 
@@ -123,7 +126,7 @@ def _run_with_cbo(
     names = [difference.test for difference in differences if not difference.why and difference.test != NOT_RUN]
     if not names:
         return {}
-    run = SuiteRun(replace(suite, tests=tuple(names)), with_us=False, with_cbo=True, classes=off.classes)
+    run = SuiteRun(replace(suite, tests=tuple(names)), with_us=False, with_cbo=True, compiled=off.compiled)
     return run.results(environment, arguments.minutes, again=True).tests
 
 
@@ -166,7 +169,9 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--suite", action="append", default=[], help="this suite alone, or those of a pattern")
     parser.add_argument("--list", action="store_true", help="print the names of the suites")
     parser.add_argument("--off-again", action="store_true", help="run without us too where results are kept")
-    parser.add_argument("--delta-sources", type=Path, help="folder of a checkout of Delta: its suites are run too")
+    for sources in SOURCES:
+        text = f"folder of a checkout of {sources.capitalize()}: its suites are run too"
+        parser.add_argument(f"--{sources}-sources", type=Path, help=text)
     parser.add_argument("--minutes", type=float, default=60, help="that one run of one suite may take")
     return parser.parse_args()
 
@@ -178,21 +183,34 @@ def _select_suites(arguments: argparse.Namespace) -> list[Suite]:
             sys.exit(f"no suite is named {pattern}; --list prints their names")
     if arguments.suite:
         suites = [suite for suite in suites if any(fnmatch(suite.name, pattern) for pattern in arguments.suite)]
-    if arguments.delta_sources is None and not arguments.list:
-        suites = [suite for suite in suites if suite.sources != "delta"]
-    return suites
+    if arguments.list:
+        return suites
+    checkouts = _checkouts(arguments)
+    return [suite for suite in suites if not suite.sources or suite.sources in checkouts]
+
+
+def _checkouts(arguments: argparse.Namespace) -> dict[str, Path]:
+    """Returns the checkouts that the command line names."""
+    named = {sources: getattr(arguments, f"{sources}_sources") for sources in SOURCES}
+    return {sources: checkout.resolve() for sources, checkout in named.items() if checkout is not None}
 
 
 def _read_suites() -> list[Suite]:
     return [Suite.parse(entry) for entry in json.loads((HERE / "suites.json").read_text("utf-8"))]
 
 
-def _compile_delta(suites: Sequence[Suite], checkout: Path | None, environment: Environment) -> Path | None:
-    """Compiles all of Delta's suites, so that a run of one takes what a run of another compiled."""
-    if checkout is None or not any(suite.sources == "delta" for suite in suites):
-        return None
-    classes = [suite.class_name for suite in _read_suites() if suite.sources == "delta"]
-    return delta_sources.compile_suites(checkout.resolve(), classes, environment)
+def _compile_suites(
+    suites: Sequence[Suite],
+    arguments: argparse.Namespace,
+    environment: Environment,
+) -> dict[str, CompiledSuites]:
+    """Compiles all suites of the sources that the suites come from, so that a run takes what another compiled."""
+    compiled = {}
+    for sources, checkout in _checkouts(arguments).items():
+        if any(suite.sources == sources for suite in suites):
+            classes = [suite.class_name for suite in _read_suites() if suite.sources == sources]
+            compiled[sources] = SOURCES[sources](checkout, classes, environment)
+    return compiled
 
 
 def _read_explanations() -> list[Explanation]:

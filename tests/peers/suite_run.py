@@ -10,15 +10,12 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import delta_sources
 from environment import ROOT, join_paths, peers_cache, say
-
-from metastore import jars
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from environment import Environment
+    from environment import CompiledSuites, Environment
 
 JAVA_OPTIONS = (
     "-Xmx2g",
@@ -28,7 +25,7 @@ JAVA_OPTIONS = (
     "-XX:ReservedCodeCacheSize=512m",
 )
 RUNNER_EXITS = (0, 1)
-"""Of ScalaTest's runner: all tests passed, or not all."""
+"""Of the runners: all tests passed, or not all."""
 OPEN_PACKAGES = (
     *("java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect", "java.base/java.io"),
     *("java.base/java.net", "java.base/java.nio", "java.base/java.util", "java.base/java.util.concurrent"),
@@ -80,13 +77,15 @@ class Suite:
         name: By which the command knows it.
         class_name: Its class.
         tests: Names of the tests that are run; all of them where there is none.
-        sources: `delta` where it is compiled from a checkout of Delta.
+        sources: `delta` or `iceberg` where it is compiled from a checkout of Delta or Iceberg.
+        calls: Numbers of the parameters with which JUnit runs each test, joined by commas; all where it is empty.
     """
 
     name: str
     class_name: str
     tests: tuple[str, ...] = ()
     sources: str = ""
+    calls: str = ""
 
     @classmethod
     def parse(cls, entry: dict[str, Any]) -> Suite:
@@ -96,6 +95,7 @@ class Suite:
             class_name=entry["suite"],
             tests=tuple(entry.get("tests", ())),
             sources=entry.get("sources", ""),
+            calls=entry.get("calls", ""),
         )
 
 
@@ -112,7 +112,7 @@ class SuiteRun:
         suite: The suite.
         with_us: Whether our extension is installed and each directory is analyzed.
         with_cbo: Without us, whether Spark's cost-based optimizer is on.
-        classes: The folder of a suite that is compiled from sources.
+        compiled: The classes of a suite that is compiled from sources.
         tests: Result and message of each test.
         counts: How often our extension acted.
         seconds: How long the run took.
@@ -121,7 +121,7 @@ class SuiteRun:
     suite: Suite
     with_us: bool
     with_cbo: bool = False
-    classes: Path | None = None
+    compiled: CompiledSuites | None = None
     tests: dict[str, dict[str, str]] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0
@@ -196,27 +196,35 @@ class SuiteRun:
             **TEST_PROPERTIES,
             "java.io.tmpdir": str(self.folder / "tmp"),
             "spark.test.home": str(environment.home),
+            "peers.calls": self.suite.calls,
             "peers.log": str(self.folder / "tests.jsonl"),
             "peers.counts": str(self.folder / "counts.json"),
         }
-        more = []
-        if self.classes is not None:
-            more = [self.classes, *jars.fetch_all("delta-4.1")]
-            properties |= delta_sources.PROPERTIES
+        more: tuple[Path, ...] = ()
         if self.with_cbo:
             properties |= COST_BASED_OPTIMIZER
         if self.with_us:
             properties |= OUR_PROPERTIES
             properties["spark.metastore.store"] = (self.folder / "tmp" / "statistics").as_uri()
-        selected = [word for test in self.suite.tests for word in ("-t", test)]
+        if self.compiled is not None:
+            more = self.compiled.class_path
+            properties |= self.compiled.properties
         return [
             *("java", *JAVA_OPTIONS),
             *(f"--add-opens={package}=ALL-UNNAMED" for package in OPEN_PACKAGES),
             *(f"-D{key}={value}" for key, value in properties.items()),
             *("-cp", environment.class_path(more, with_shim=self.with_us)),
-            *("org.scalatest.tools.Runner", "-oW", "-C", "org.metastore.peers.TestLog"),
-            *("-s", self.suite.class_name, *selected),
+            *self._runner(),
         ]
+
+    def _runner(self) -> list[str]:
+        """Returns the class that runs the suite, and its arguments."""
+        if self.suite.sources == "iceberg":
+            methods = {test.partition(" ")[0] for test in self.suite.tests}
+            return ["org.metastore.peers.JUnitRun", self.suite.class_name, *sorted(methods)]
+        selected = [word for test in self.suite.tests for word in ("-t", test)]
+        runner = ["org.scalatest.tools.Runner", "-oW", "-C", "org.metastore.peers.TestLog"]
+        return [*runner, "-s", self.suite.class_name, *selected]
 
     def _read(self) -> None:
         """Reads the results; a test that began and did not end is `unfinished`."""

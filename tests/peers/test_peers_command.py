@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from iceberg_sources import rewrite
 from run import BY_CBO, HERE, NOT_RUN, Explanation, compare, explain_by_cbo
 
 PASSED = {"result": "passed"}
@@ -71,3 +72,10 @@ def test_every_explanation_is_of_a_listed_suite_and_says_which_failure_it_explai
         assert entry["tests"]
         assert entry["says"]
         assert entry["why"]
+
+
+def test_a_source_of_iceberg_names_packages_as_its_jar_for_spark_does():
+    assert rewrite("import org.apache.parquet.schema.Type;") == (
+        "import org.apache.iceberg.shaded.org.apache.parquet.schema.Type;"
+    )
+    assert rewrite("import org.apache.iceberg.parquet.Parquet;") == "import org.apache.iceberg.parquet.Parquet;"

@@ -15,6 +15,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /** Adds to a session of a test suite what gives its queries statistics. */
 class HarnessExtensions extends (SparkSessionExtensions => Unit) {
@@ -22,18 +23,17 @@ class HarnessExtensions extends (SparkSessionExtensions => Unit) {
     extensions.injectCheckRule(session => new AnalyzeOnRead(session))
 }
 
-/** Analyzes each Parquet directory before the first query that reads it is planned. */
+/** Analyzes each Parquet directory and each Iceberg table before the first query that reads it is planned. */
 final class AnalyzeOnRead(session: SparkSession) extends (LogicalPlan => Unit) {
 
   override def apply(plan: LogicalPlan): Unit =
-    if (!plan.isStreaming) plan.collectWithSubqueries(AnalyzeOnRead.directories).flatten.distinct.foreach(analyze)
+    if (!plan.isStreaming) plan.collectWithSubqueries(AnalyzeOnRead.analyzable).flatten.distinct.foreach(analyze)
 
-  /** A directory whose files changed since is analyzed again. ANALYZE reads it too, and finds it in `seen`. */
-  private def analyze(directory: Path): Unit = {
-    val files = AnalyzeOnRead.filesBelow(new File(directory.toUri.getPath))
-    if (files.nonEmpty && !files.equals(AnalyzeOnRead.seen.put(directory, files))) {
+  /** What changed since is analyzed again. ANALYZE reads it too, and finds it in `seen`. */
+  private def analyze(read: Analyzable): Unit =
+    if (read.state.nonEmpty && !read.state.equals(AnalyzeOnRead.seen.put(read.name, read.state))) {
       val done = Promise[Unit]()
-      val statement = s"ANALYZE TABLE parquet.`${directory.toString.replace("`", "``")}` COMPUTE STATISTICS FOR ALL COLUMNS"
+      val statement = s"ANALYZE TABLE ${read.name} COMPUTE STATISTICS FOR ALL COLUMNS"
       // In a thread that inherits neither the query's job group nor what Spark hands on to the threads of a query.
       val thread = new Thread(null, () => done.complete(Try(run(statement))), "analyze-on-read", 0L, false)
       thread.setDaemon(true)
@@ -42,10 +42,9 @@ final class AnalyzeOnRead(session: SparkSession) extends (LogicalPlan => Unit) {
         Await.result(done.future, Duration(AnalyzeOnRead.Seconds, TimeUnit.SECONDS))
         Counts.add("analyzed")
       } catch {
-        case NonFatal(error) => Counts.failed(s"$directory: ${String.valueOf(error.getMessage).linesIterator.take(1).mkString}")
+        case NonFatal(error) => Counts.failed(s"${read.name}: ${String.valueOf(error.getMessage).linesIterator.take(1).mkString}")
       }
     }
-  }
 
   private def run(statement: String): Unit = {
     SparkSession.setActiveSession(session)
@@ -53,17 +52,30 @@ final class AnalyzeOnRead(session: SparkSession) extends (LogicalPlan => Unit) {
   }
 }
 
+/** Something that ANALYZE takes, by its name, and what tells whether it changed. */
+final case class Analyzable(name: String, state: Seq[String])
+
 object AnalyzeOnRead {
   private val Seconds = 120L
-  private val seen = new ConcurrentHashMap[Path, Seq[String]]()
+  private val seen = new ConcurrentHashMap[String, Seq[String]]()
 
-  private val directories: PartialFunction[LogicalPlan, Seq[Path]] = {
+  private val IcebergTable = "org.apache.iceberg.spark.source.SparkTable"
+
+  private val analyzable: PartialFunction[LogicalPlan, Seq[Analyzable]] = {
     case relation: LogicalRelation => relation.relation match {
         case HadoopFsRelation(location, _, _, _, format, _) if format.getClass == classOf[ParquetFileFormat] =>
-          location.rootPaths.filter(path => isLocal(path.toUri) && new File(path.toUri.getPath).isDirectory)
+          location.rootPaths.filter(path => isLocal(path.toUri) && new File(path.toUri.getPath).isDirectory).map(directory)
         case _ => Nil
       }
+    case DataSourceV2Relation(table, _, Some(catalog), Some(identifier), _, _) if table.getClass.getName == IcebergTable =>
+      val name = (catalog.name +: identifier.namespace :+ identifier.name).map(quote).mkString(".")
+      Seq(Analyzable(name, Seq(String.valueOf(table.id), String.valueOf(table.version))))
   }
+
+  private def directory(path: Path): Analyzable =
+    Analyzable(s"parquet.${quote(path.toString)}", filesBelow(new File(path.toUri.getPath)))
+
+  private def quote(name: String): String = s"`${name.replace("`", "``")}`"
 
   private def isLocal(uri: URI): Boolean = Option(uri.getScheme).forall(_ == "file")
 
