@@ -46,7 +46,7 @@ class Explanation:
 
     Attributes:
         suite: Its name in `suites.json`.
-        test: Its name.
+        test: Its name; that of a method of JUnit's stands for all its parameters.
         says: A part of the message of its failure: another failure of the same test is not explained.
         why: The reason.
     """
@@ -243,7 +243,8 @@ def compare(
 
 
 def _explains(explanation: Explanation, suite: str, test: str, message: str) -> bool:
-    return explanation.suite == suite and explanation.test == test and explanation.says in message
+    method = test.partition(" #")[0]  # of JUnit, without the number of its parameters
+    return explanation.suite == suite and explanation.test in (test, method) and explanation.says in message
 
 
 def _empty_table() -> Table:

@@ -34,6 +34,13 @@ def test_another_result_is_a_difference_and_its_message_must_be_the_explained_on
     assert [difference.why for difference in differences] == ([] if expected is None else [expected])
 
 
+def test_an_explanation_names_a_method_of_junit_for_all_its_parameters():
+    (difference,) = compare(
+        "JoinSuite", {"t #2 catalogName = hive": PASSED}, {"t #2 catalogName = hive": PLAN}, [EXPLAINED]
+    )
+    assert difference.why == "by true numbers"
+
+
 def test_a_test_that_was_not_run_is_a_difference():
     (difference,) = compare("JoinSuite", {"t": PASSED}, {}, [])
     assert (difference.off, difference.on, difference.why) == ("passed", "not run", "")
