@@ -215,7 +215,7 @@ private[pruning] final class ConjunctFilter(
       None
     } catch {
       case Recoverable(e) =>
-        val behind = conjunctsOfMark(mark).map(conjuncts(_).sql).mkString(" AND ")
+        val behind = conjunctsOfMark(mark).map(i => ConjunctText(conjuncts(i))).mkString(" AND ")
         log.warn(VisibleText(s"No file is skipped by $behind"), e)
         Some(Reason.failure(e))
     }
@@ -261,7 +261,7 @@ private[pruning] final class FileVerdicts(
       val statistic = filter.columnsOfMark(mark).map(describe(_, file, byValues)).mkString("; ")
       Reason(
         if (byValues) ReasonCode.SkippedByValues else ReasonCode.Skipped,
-        "conjunct" -> behind.map(filter.conjuncts(_).sql).mkString(" AND "),
+        "conjunct" -> behind.map(i => ConjunctText(filter.conjuncts(i))).mkString(" AND "),
         "statistic" -> statistic)
   }
 

@@ -62,8 +62,15 @@ private[pruning] final class ValueLookups(
   /** Files none of whose values satisfies a condition on single values. */
   private def withoutPoints(member: Member, among: BitSet): BitSet = {
     val points = member.set.points.get
-    byPoints(member.term.column, points, lacks = member.inside, among) {
+    def search(files: BitSet) = byPoints(member.term.column, points, lacks = member.inside, files) {
       isOpen(_, points, member.inside, _)
+    }
+    if (points.length <= FewPoints || among.cardinality <= SampleSize * SampleSize) search(among)
+    else {
+      val sample = sampleOf(among)
+      val found = search(sample)
+      if (found.cardinality < sample.cardinality * WorthwhileShare) found
+      else either(found, search(without(among, sample)))
     }
   }
 
@@ -149,6 +156,17 @@ private final class ListedFile(summary: ColumnSummary, file: Int, trial: ValueTr
 }
 
 private[pruning] object ValueLookups {
+
+  // Many values are often in most files: then their lists are not worth reading. Some files tell.
+  private val FewPoints = 1000
+  private val SampleSize = 16
+  private val WorthwhileShare = 0.3
+
+  /** Some files, from all places among others. */
+  private def sampleOf(files: BitSet): BitSet = {
+    val places = files.stream.toArray
+    setOf(Arrays.stream(Array.tabulate(SampleSize)(i => places(i * places.length / SampleSize))))
+  }
 
   /** An exact bound is a value of the file: where it is one that is asked for, or one that is not, all is said already. */
   private def isOpen(bounds: Bounds, points: Values, inside: Boolean, i: Int): Boolean =

@@ -5,7 +5,7 @@ import java.util.BitSet
 import org.apache.spark.sql.catalyst.expressions.{Expression, InSet, Literal}
 import org.apache.spark.sql.types.{DoubleType, FloatType}
 
-import org.metastore.spark.pruning.{DeletedRows, FileSets, PruningFilter, ScanDecision}
+import org.metastore.spark.pruning.{ConjunctText, DeletedRows, FileSets, PruningFilter, ScanDecision}
 import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.columns.{Bounds, FileSetStatistics, LongBounds}
 import org.metastore.spark.statistics.objects.DoubleOrder
@@ -18,7 +18,7 @@ private[scan] final class JoinedFiles(
   import scan.files
 
   lazy val verdict: ScanDecision.Verdict =
-    ScanDecision.Verdict(filter.evaluate(statistics), filter.conjuncts.map(_.sql))
+    ScanDecision.Verdict(filter.evaluate(statistics), filter.conjuncts.map(ConjunctText(_)))
 
   /** The files of which a test is true. */
   def where(test: Int => Boolean): BitSet = FileSets.where(files.length)(test)

@@ -282,7 +282,7 @@ private[statistics] final class ListValues(dataType: DataType, files: collection
   extends ColumnValues {
 
   override def lack(points: Values): Int => Boolean = {
-    lazy val hashes = new ValueHash(dataType).hash(points)
+    lazy val hashes = new ValueHash(dataType).hash(points).sorted
     file => files.get(file).exists(_.lack(points, hashes))
   }
 
@@ -296,7 +296,7 @@ private[statistics] final class ListValues(dataType: DataType, files: collection
 /** The values of a column in one data file: all of them listed, or a bloom filter. */
 private[statistics] sealed trait FileValues {
 
-  /** @param hashes of the points */
+  /** @param hashes of the points, sorted */
   def lack(points: Values, hashes: => Array[Long]): Boolean
 
   def within(points: Values): Boolean
@@ -336,7 +336,7 @@ private[statistics] object FileValues {
   /** Hashes of byte strings: a value with another hash is not among them. */
   final class HashList(sorted: Array[Long]) extends FileValues {
     override def lack(points: Values, hashes: => Array[Long]): Boolean =
-      !hashes.exists(Arrays.binarySearch(sorted, _) >= 0)
+      Values.Longs(hashes).areOutOf(Values.Longs(sorted))
     override def within(points: Values): Boolean = false
     override def known: ValueEvidence = ValueEvidence.InList(sorted.length)
     override def weight: Long = 24 + 8L * sorted.length
