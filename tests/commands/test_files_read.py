@@ -69,6 +69,40 @@ def test_keys_of_a_merge_find_their_files(target, source):
     assert read_by(target, MATCHED, "all") == needed < FILES
 
 
+INSERTS = " WHEN NOT MATCHED THEN INSERT (id, code) VALUES (s.k, s.code)"
+
+
+def test_keys_find_the_files_of_an_upsert(target, source):
+    needed = files_with(target, f"id IN (SELECT k FROM {SOURCE})")
+    assert read_by(target, MATCHED + INSERTS, "all") == needed < FILES
+
+
+def test_keys_find_the_files_of_a_merge_that_inserts_alone(target, source):
+    needed = files_with(target, f"id IN (SELECT k FROM {SOURCE})")
+    assert read_by(target, MERGED + INSERTS, "all") == needed < FILES
+
+
+def test_keys_of_a_source_that_may_change_find_no_files_of_an_upsert(target, source):
+    """Spark broadcasts no source of an upsert; a second query for the keys may get others."""
+    target.spark.sql(f"SELECT first(k) k, code FROM {SOURCE} GROUP BY code").createOrReplaceTempView(SOURCE)
+    read = read_by(target, MATCHED + INSERTS, "all")
+    assert read == FILES or target.kind.name != "merge-on-read"
+
+
+@pytest.mark.parametrize("key", ["t.id = s.k", "t.s = s.s"])
+def test_thousands_of_keys_find_their_files(target, key, tmp_path):
+    """The keys of five files, which bounds do not tell apart."""
+    file = "_file" if target.kind.format == "iceberg" else "_metadata.file_path"
+    rows = target.spark.table(target.name).selectExpr("id k", "s", "code", f"{file} file").collect()
+    files = sorted({row.file for row in rows})[:5]
+    keys = [(row.k, row.s, row.code) for row in rows if row.file in files]
+    assert len(keys) > 1000
+    target.spark.createDataFrame(keys, "k BIGINT, s STRING, code INT").write.parquet(str(tmp_path / "keys"))
+    target.spark.read.parquet(str(tmp_path / "keys")).createOrReplaceTempView(SOURCE)
+    statement = f"MERGE INTO {{t}} t USING {SOURCE} s ON {key} WHEN MATCHED THEN UPDATE SET x = -1"
+    assert read_by(target, statement, "all") == len(files)
+
+
 def test_without_keys_a_merge_reads_every_file(target, source):
     assert read_by(target, MATCHED, "conditions") == FILES
 

@@ -2,7 +2,8 @@ package org.metastore.spark.scan
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.LeftAnti
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Join, LogicalPlan}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 import org.metastore.spark.conf.MetastoreConf
@@ -25,12 +26,17 @@ private[scan] object DeltaCommand {
   /** Marks the relations in which a command looks for its files. */
   def mark(plan: LogicalPlan, session: SparkSession): LogicalPlan =
     if (!isQueryOf(plan) || writesChanges(plan)) plan
-    else plan.transform { case aggregate: Aggregate =>
-      aggregate.mapChildren(_.transform {
-        case relation: LogicalRelation if isOfCommand(relation) =>
-          ScanPlanner.recover(relation.nodeName, relation: LogicalPlan)(marked(relation, session))
-      })
+    else plan.transform {
+      case aggregate: Aggregate => aggregate.mapChildren(markRelations(_, session))
+      // A MERGE that only inserts asks for the rows of its source without a match.
+      case join: Join if join.joinType == LeftAnti =>
+        WithTags(join.copy(right = markRelations(join.right, session)), join)
     }
+
+  private def markRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan = plan.transform {
+    case relation: LogicalRelation if isOfCommand(relation) =>
+      ScanPlanner.recover(relation.nodeName, relation: LogicalPlan)(marked(relation, session))
+  }
 
   /** Whether a query is one by which Delta runs a command. */
   def isQueryOf(plan: LogicalPlan): Boolean = plan.exists(isOfCommand)

@@ -18,6 +18,7 @@ import org.metastore.spark.tables.{DelegateProxy, FormatReleases, IcebergMembers
 
 /** Puts proxies before table, scan builder and scan of Iceberg tables, before Iceberg's own push-down. */
 private[scan] final class IcebergAdapter extends RelationAdapter {
+  import IcebergAdapter.{isIncremental, isSupported, proxyBefore}
 
   override def prepare(relation: LogicalPlan, above: ScanContext, planner: ScanPlanner): Option[LogicalPlan] =
     relation match {
@@ -38,7 +39,7 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
       request: AggregateRequest,
       planner: ScanPlanner): Option[MeasuredScan] = relation match {
     case iceberg: DataSourceV2Relation
-        if isSupported(iceberg.table) && !IcebergAdapter.isIncremental(iceberg) =>
+        if isSupported(iceberg.table) && !isIncremental(iceberg) =>
       val table = new IcebergScan(iceberg.table)
       for {
         _ <- planner.statistics(table.id).toOption
@@ -48,9 +49,6 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
       } yield answer
     case _ => None
   }
-
-  private def isSupported(table: Table): Boolean =
-    IcebergTable.is(table) && FormatReleases.refusal(table).isEmpty
 
   /** The scan as Spark will build it if the aggregate stays: equal scans share their planning. */
   private def planScan(
@@ -101,15 +99,11 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
       planner: ScanPlanner): IcebergInterceptor =
     planner.restriction match {
       case Some(why) if planner.leavesAlone => new IcebergPassThrough(table.name, why, harmless = false)
-      case _ if IcebergAdapter.isIncremental(iceberg) =>
+      case _ if isIncremental(iceberg) =>
         new IcebergPassThrough(table.name, Reason(ReasonCode.Incremental), planner.estimates)
       case _ => new IcebergPruning(table, iceberg.output, above, planner)
     }
 
-  private def proxyBefore(relation: DataSourceV2Relation, interceptor: IcebergInterceptor): LogicalPlan = {
-    val proxy = DelegateProxy.create(new IcebergSourceProxy(relation.table, interceptor), classOf[Table])
-    WithTags(relation.copy(table = proxy), relation)
-  }
 }
 
 private[scan] object IcebergAdapter extends ScanFormat {
@@ -121,6 +115,31 @@ private[scan] object IcebergAdapter extends ScanFormat {
   }
 
   override def prepareTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan =
+    InsertingMerge.find(command) match {
+      case Some(merge) => prepareReads(merge, merge.pruning(planner.settings), planner).getOrElse(command)
+      case None => prepareRowLevel(command, planner)
+    }
+
+  private def prepareReads(
+      merge: InsertingMerge,
+      allowed: RowLevelPruning,
+      planner: ScanPlanner): Option[LogicalPlan] =
+    if (!allowed.byConditions || planner.leavesAlone) None
+    else Some(merge.replaceReads { (target, plan) =>
+      if (!isSupported(target.table) || isIncremental(target)) target
+      else {
+        val above = ScanContext(RowFilters.above(target, plan))
+        proxyBefore(
+          target,
+          new IcebergPruning(
+            new IcebergScan(target.table),
+            target.output,
+            above,
+            planner.ofCommand(allowed)))
+      }
+    })
+
+  private def prepareRowLevel(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan =
     RowLevelTarget.replace(command) { (table, operation) =>
       for {
         iceberg <- IcebergScan.find(table)
@@ -135,6 +154,14 @@ private[scan] object IcebergAdapter extends ScanFormat {
     "end-timestamp",
     "scan-task-set-id",
     "file-scan-task-set-id")
+
+  private def isSupported(table: Table): Boolean =
+    IcebergTable.is(table) && FormatReleases.refusal(table).isEmpty
+
+  private def proxyBefore(relation: DataSourceV2Relation, interceptor: IcebergInterceptor): LogicalPlan = {
+    val proxy = DelegateProxy.create(new IcebergSourceProxy(relation.table, interceptor), classOf[Table])
+    WithTags(relation.copy(table = proxy), relation)
+  }
 
   private def isIncremental(relation: DataSourceV2Relation): Boolean =
     incremental.exists(relation.options.containsKey(_))

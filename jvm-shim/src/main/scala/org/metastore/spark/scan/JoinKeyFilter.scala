@@ -13,6 +13,7 @@ import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.types.{BooleanType, DataType}
 
 import org.metastore.spark.statistics.columns.TypePromotion
+import org.metastore.spark.statistics.objects.Values
 
 /** The keys of a join's other side as a conjunct; None until they are collected, where that failed, and where there are too many. */
 private[scan] final class JoinKeyValues extends Serializable {
@@ -58,7 +59,7 @@ private[scan] final case class JoinKeyFilter(
 private[scan] object JoinKeyFilter extends PredicateHelper {
 
   /** Most keys that are looked for in a file's statistics. */
-  val MostKeys = 10000
+  val MostKeys: Int = Values.MostLookedUp
 
   /** The condition that a column has one of these values; None where they are too many. */
   def conjunct(column: Expression, keys: Array[Any]): Option[Expression] = {

@@ -1,17 +1,13 @@
 package org.metastore.spark.scan
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{
-  And, Attribute, Expression, KnownFloatingPointNormalized, PlanExpression
-}
+import org.apache.spark.sql.catalyst.expressions.{And, Attribute, Expression, KnownFloatingPointNormalized}
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.execution.LogicalRDD
-import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
 import org.apache.spark.sql.internal.SQLConf
@@ -38,7 +34,7 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
         PlanScope.Everything,
         mayLimit = false,
         _ => JoinKeys.Unknown)
-      val target = new KeyTarget(planner)
+      val target = new KeyTarget(planner, insertingMerge(plan))
       plan.transformUp { case join: Join => prune(join, target) }
     }
 
@@ -48,13 +44,18 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
   private def isWanted: Boolean =
     settings.pruningJoinEnabled && conf.dynamicPartitionPruningEnabled && conf.exchangeReuseEnabled
 
+  /** A MERGE that only inserts, where keys may choose among the files of its target. */
+  private def insertingMerge(plan: LogicalPlan): Option[InsertingMerge] = plan match {
+    case command: V2WriteCommand => InsertingMerge.find(command).filter(_.pruning(settings).byKeys)
+    case _ => None
+  }
+
   private def prune(join: Join, target: KeyTarget): LogicalPlan = join match {
     case ExtractEquiJoinKeys(kind, leftKeys, rightKeys, _, _, left, right, _)
         if join.getTagValue(Pruned).isEmpty =>
-      val byRight = if (mayLoseLeft(kind)) pruneSide(target, left, leftKeys, right, rightKeys) else None
-      val byLeft = if (byRight.isEmpty && mayLoseRight(kind))
-        pruneSide(target, right, rightKeys, left, leftKeys)
-      else None
+      val byRight = keysOfRight(kind, right, rightKeys).flatMap(pruneSide(target, left, leftKeys, _))
+      val byLeft = if (byRight.isDefined) None
+      else keysOfLeft(kind, left, leftKeys).flatMap(pruneSide(target, right, rightKeys, _))
       if (byRight.isEmpty && byLeft.isEmpty) join
       else {
         val copy = WithTags(join.copy(left = byRight.getOrElse(left), right = byLeft.getOrElse(right)), join)
@@ -69,15 +70,13 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
       target: KeyTarget,
       probe: LogicalPlan,
       keys: Seq[Expression],
-      build: LogicalPlan,
-      buildKeys: Seq[Expression]): Option[LogicalPlan] =
-    if (!BuildSide.isRepeatable(build, buildKeys)) None
+      side: JoinKeySide): Option[LogicalPlan] =
+    if (!side.isRepeatable) None
     else {
       var pruned = Option.empty[LogicalPlan]
       for (i <- keys.indices) {
-        val side = new BuildSide(build, buildKeys, i)
         val filtered = target.above(pruned.getOrElse(probe), keys(i)) { (scan, key) =>
-          if (side.isSmallFor(scan)) Some(side.filter(key)) else None
+          if (side.isFor(scan, target.isOfCommand(scan))) Some(side.filter(key, i)) else None
         }
         if (filtered.isDefined) pruned = filtered
       }
@@ -97,51 +96,24 @@ object JoinPruningRule {
     }
   }
 
-  // Of an outer join Spark broadcasts the side that would be pruned.
-  private def mayLoseLeft(kind: JoinType): Boolean = kind match {
-    case _: InnerLike | LeftSemi => true
-    case _ => false
-  }
+  // Rows of the left side that match no row of the right side are not used.
+  private def keysOfRight(kind: JoinType, plan: LogicalPlan, keys: Seq[Expression]): Option[JoinKeySide] =
+    kind match {
+      case _: InnerLike | LeftSemi => Some(new BroadcastKeys(plan, keys))
+      case RightOuter => Some(new QueriedKeys(plan, keys))
+      case _ => None
+    }
 
-  private def mayLoseRight(kind: JoinType): Boolean = kind.isInstanceOf[InnerLike]
-}
-
-/** The side of a join whose keys are collected; `key` is the place of one of them. */
-private final class BuildSide(plan: LogicalPlan, keys: Seq[Expression], key: Int) {
-
-  /** Whether there are few keys, and fewer rows than in a scan. */
-  def isSmallFor(scan: LogicalPlan): Boolean = plan.stats.rowCount match {
-    case Some(rows) => rows <= JoinKeyFilter.MostKeys && scan.stats.rowCount.forall(_ > rows)
-    case None => plan.stats.sizeInBytes < scan.stats.sizeInBytes
-  }
-
-  /** A filter by the keys in the broadcast of the join, if it makes one: nothing is run for the filter alone. */
-  def filter(probeKey: Expression): Expression = JoinKeySubquery(probeKey, plan, keys, key)
-}
-
-private object BuildSide {
-
-  /** Whether each run of the side has the same keys. A filter that waits for another sub-query may wait for its own thread. */
-  def isRepeatable(plan: LogicalPlan, keys: Seq[Expression]): Boolean =
-    keys.forall(_.deterministic) && !plan.exists(!isFixed(_))
-
-  // A LIMIT or a sample may take other rows the next time, and other nodes may do anything.
-  private def isFixed(node: LogicalPlan): Boolean = node match {
-    case _: Project | _: Filter | _: Join | _: Aggregate | _: Union =>
-      node.expressions.forall(one => isFixed(one) && !one.exists(_.isInstanceOf[PlanExpression[_]]))
-    case _: DataSourceV2ScanRelation | _: LocalRelation | _: OneRowRelation | _: Range => true
-    case _: InMemoryRelation | _: LogicalRDD => true
-    case other => FileRelation.unapply(other).isDefined
-  }
-
-  private def isFixed(expression: Expression): Boolean =
-    expression.transform {
-      case counter if ScanFormats.countsRows(counter) => counter.children.head
-    }.deterministic
+  private def keysOfLeft(kind: JoinType, plan: LogicalPlan, keys: Seq[Expression]): Option[JoinKeySide] =
+    kind match {
+      case _: InnerLike => Some(new BroadcastKeys(plan, keys))
+      case LeftAnti => Some(new QueriedKeys(plan, keys))
+      case _ => None
+    }
 }
 
 /** Finds the scan of ours that a join key comes from, below nodes that let a filter by the key pass. */
-private final class KeyTarget(planner: ScanPlanner) {
+private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingMerge]) {
 
   /** The plan with a filter directly above the scan; None where the key does not reach one, or `filter` makes none. */
   def above(
@@ -169,11 +141,13 @@ private final class KeyTarget(planner: ScanPlanner) {
   private def numbersTarget(plan: LogicalPlan): Boolean = plan match {
     case Project(list, child) => list.forall(RowFilters.isPlain) && numbersTarget(child)
     case Filter(condition, child) => condition.deterministic && numbersTarget(child)
-    case scan => isReadOfCommand(scan)
+    case scan => isOfCommand(scan)
   }
 
-  private def isReadOfCommand(plan: LogicalPlan): Boolean = plan match {
-    case scan: DataSourceV2ScanRelation => RowLevelTarget.isRead(scan.relation)
+  /** Whether a scan reads the table whose rows a command looks for. */
+  def isOfCommand(plan: LogicalPlan): Boolean = plan match {
+    case scan: DataSourceV2ScanRelation =>
+      RowLevelTarget.isRead(scan.relation) || inserting.exists(_.reads(scan.relation))
     case FileRelation(files) => ScanMark.find(files) match {
         case Some(permit: ScanMark.Permit) => permit.command.isDefined
         case _ => false

@@ -1,0 +1,51 @@
+package org.metastore.spark.scan
+
+import org.apache.spark.sql.catalyst.plans.LeftAnti
+import org.apache.spark.sql.catalyst.plans.logical.{AppendData, Join, LogicalPlan, V2WriteCommand}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+
+import org.metastore.spark.conf.MetastoreConf
+
+/**
+ * A MERGE that only inserts. Spark appends the rows of its source that match no row of the target: a query, which reads the
+ * target as any other table.
+ */
+private[scan] final class InsertingMerge private (append: AppendData, target: DataSourceV2Relation) {
+  import InsertingMerge.isAnti
+
+  /** How the files with a match may be found. */
+  def pruning(settings: MetastoreConf): RowLevelPruning = PlanScope.rowLevelPruning(target.table, settings)
+
+  /** Whether a relation reads the target. */
+  def reads(relation: DataSourceV2Relation): Boolean =
+    target.identifier.isDefined && target.identifier == relation.identifier &&
+      target.catalog == relation.catalog
+
+  /** The append with other relations where it looks for matches in the target, given the plan of that side. */
+  def replaceReads(replaced: (DataSourceV2Relation, LogicalPlan) => LogicalPlan): LogicalPlan =
+    append.withNewQuery(append.query.transform {
+      case join: Join if isAnti(join) =>
+        val right = join.right.transform {
+          case relation: DataSourceV2Relation if reads(relation) => replaced(relation, join.right)
+        }
+        WithTags(join.copy(right = right), join)
+    })
+}
+
+private[scan] object InsertingMerge {
+
+  /** The MERGE behind a command; None where the command does not append rows without a match. */
+  def find(command: V2WriteCommand): Option[InsertingMerge] = command match {
+    case append: AppendData if append.query.exists(isAnti) =>
+      append.table match {
+        case target: DataSourceV2Relation => Some(new InsertingMerge(append, target))
+        case _ => None
+      }
+    case _ => None
+  }
+
+  private def isAnti(plan: LogicalPlan): Boolean = plan match {
+    case join: Join => join.joinType == LeftAnti
+    case _ => false
+  }
+}
