@@ -18,7 +18,8 @@ def row(ids: str, where: str = "TRUE") -> str:
     """A query for rows of a target table by their ids."""
     return (
         "SELECT id, CAST(id % 97 AS INT) code, IF(id % 11 = 0, NULL, md5(CAST(id AS STRING))) s,"
-        f" CAST(id % 50 AS DOUBLE) x, date_add(DATE '2024-01-01', CAST(id % 40 AS INT)) day FROM {ids} WHERE {where}"
+        " CASE WHEN id % 53 = 0 THEN double('NaN') WHEN id % 50 = 0 THEN -0.0D ELSE CAST(id % 50 AS DOUBLE) END x,"
+        f" date_add(DATE '2024-01-01', CAST(id % 40 AS INT)) day FROM {ids} WHERE {where}"
     )
 
 
@@ -60,6 +61,8 @@ def _condition(random: Random) -> str:
         f"id IN (SELECT k FROM VALUES ({key}), ({key + 3}) AS keys(k))",
         f"day = DATE '2024-01-{1 + other % 28:02}' AND code = {other}",
         f"x > 48 AND id < {key} AND id > {key - 100}",
+        f"x = double('NaN') AND id < {key}",
+        f"x = 0.0D AND id > {key}",
         f"s IS NULL AND id > {key} AND id < {key + 90}",
         f"id = {key} OR s = md5('{key + 5}')",
     ])  # fmt: skip

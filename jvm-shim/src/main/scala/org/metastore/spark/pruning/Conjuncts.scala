@@ -41,7 +41,8 @@ private[pruning] final class Conjuncts(columns: ColumnLookup, allowance: Evaluat
   /** The conditions on one column as one whose values are evaluated. */
   private def uniteValues(conditions: Seq[CompiledCondition]): Condition = {
     val all = conditions.map(_.expression).reduceLeft(expressions.And(_, _))
-    val noRule = Condition.Unknown(Reason(ReasonCode.UnsupportedExpression, "expression" -> all.sql))
+    val noRule =
+      Condition.Unknown(Reason(ReasonCode.UnsupportedExpression, "expression" -> ConjunctText(all)))
     withValues(CompiledCondition(noRule, all, conditions.head.leaf))
   }
 

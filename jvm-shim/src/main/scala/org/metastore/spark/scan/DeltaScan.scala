@@ -146,6 +146,7 @@ private[scan] object DeltaScan extends ScanFormat {
   }
 
   override def isOfCommand(query: LogicalPlan): Boolean = DeltaCommand.isQueryOf(query)
+  override def isPinned(relation: HadoopFsRelation): Boolean = relation.location.getClass.getName == Prepared
   override def countsRows(expression: Expression): Boolean = DeltaCommand.countsRows(expression)
 
   override def prepareRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan =

@@ -46,11 +46,12 @@ private[scan] final class IcebergJoin(
       val partitionColumns =
         Indexed.set(Reflection.call[Array[NamedReference]](scan, "filterAttributes"))(_.fieldNames.toSeq)
       def isForFormat(filter: Predicate): Boolean =
-        filter.references.forall(column => partitionColumns(column.fieldNames.toSeq)) && !isOfDoubles(filter)
+        filter.children.length <= IcebergJoin.MostForFormat && filter.references.forall(column =>
+          partitionColumns(column.fieldNames.toSeq)) && !isOfDoubles(filter)
       val ofFormat = filters.filter(isForFormat)
       if (ofFormat.nonEmpty) ScanPlanner.recover(planning.table, ())(filterByFormat(scan)(forward(ofFormat)))
       ScanPlanner.recover(planning.table, ()) {
-        keys ++= filters.flatMap(toConjunct(_))
+        keys = (keys ++ filters.flatMap(toConjunct(_))).distinct
         decisionByKeys = Some(decide(keys))
       }
       null
@@ -108,6 +109,7 @@ private[scan] final class IcebergJoin(
 }
 
 private object IcebergJoin {
+  private val MostForFormat = 10000 // values, all of which Iceberg shows wherever it names the scan
 
   /** The column that stands for a key. */
   private final case class KeyName(key: Expression, column: AttributeReference)

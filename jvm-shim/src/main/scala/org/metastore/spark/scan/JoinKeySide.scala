@@ -1,12 +1,17 @@
 package org.metastore.spark.scan
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, PlanExpression}
+import org.apache.spark.sql.catalyst.FileSourceOptions
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias, Expression, IsNotNull, Literal, PlanExpression, UserDefinedExpression
+}
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.LogicalRDD
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, InMemoryFileIndex, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
 
-import org.metastore.spark.tables.{FileRelation, TableFormats}
+import org.metastore.spark.tables.{DelegateProxy, FileRelation, TableFormats}
 
 /** The side of a join whose keys choose files of the other side. */
 private[scan] sealed abstract class JoinKeySide(plan: LogicalPlan, keys: Seq[Expression]) {
@@ -62,34 +67,61 @@ private[scan] final class BroadcastKeys(plan: LogicalPlan, keys: Seq[Expression]
  */
 private[scan] final class QueriedKeys(plan: LogicalPlan, keys: Seq[Expression])
   extends JoinKeySide(plan, keys) {
+  import QueriedKeys._
 
-  // A cache may be computed again, and a source that has no snapshots may have changed. Of the aggregates, sums of doubles depend
-  // on the order of rows, and some functions take any of several values.
+  // A second run may see newer data, compute a cache again, or add doubles in another order.
   override protected def isFixed(node: LogicalPlan): Boolean = node match {
-    case aggregate: Aggregate if !aggregate.aggregateExpressions.forall(_.isInstanceOf[Attribute]) => false
-    case _: Project | _: Filter | _: Join | _: Aggregate | _: Union => hasFixedExpressions(node)
-    case scan: DataSourceV2ScanRelation => TableFormats.open(scan.relation.table).isDefined
+    case _: Project | _: Filter | _: Join | _: Union => hasFixedExpressions(node) && !callsUsersCode(node)
+    case scan: DataSourceV2ScanRelation => TableFormats.open(withoutProxy(scan.relation.table)).isDefined
     case _: LocalRelation | _: OneRowRelation | _: Range => true
     case rows: LogicalRDD => rows.rdd.isCheckpointed
-    case other => FileRelation.unapply(other).isDefined
+    case relation: LogicalRelation => isPinned(relation)
+    case _ => false
   }
 
   override def isFor(scan: LogicalPlan, isOfCommand: Boolean): Boolean =
     isOfCommand && isSmallFor(scan) && isCheapFor(scan)
 
-  /** Whether the side reads little beside a scan: it is read twice. */
+  /** Whether the side reads little beside a scan: it is read once more for each key. */
   private def isCheapFor(scan: LogicalPlan): Boolean =
-    plan.collectLeaves().map(QueriedKeys.bytesToRead).sum * QueriedKeys.CheapShare <= scan.stats.sizeInBytes
+    plan.collectLeaves().map(bytesToRead).sum * keys.size * CheapShare <= scan.stats.sizeInBytes
 
-  // A command compares the rows that it counts in two of its queries.
+  /** One key more than may be used tells that there are too many. A command compares the rows that it counts in its queries. */
   override def filter(key: Expression, place: Int): Expression = {
-    val uncounted = plan.transform { case node => node.mapExpressions(withoutCounters(_)) }
-    JoinKeySubquery(key, uncounted, keys, place, onlyInBroadcast = false)
+    val rows = plan.transform { case node => node.mapExpressions(withoutCounters(_)) }
+    val column = Alias(keys(place), "key")()
+    val present = Filter(IsNotNull(column.toAttribute), Project(Seq(column), rows))
+    val distinct = Aggregate(Seq(column.toAttribute), Seq(column.toAttribute), present)
+    val most = Literal(JoinKeyFilter.MostKeys + 1)
+    val bounded = GlobalLimit(most, LocalLimit(most, distinct))
+    JoinKeySubquery(key, bounded, Seq(column.toAttribute), 0, onlyInBroadcast = false)
   }
 }
 
 private object QueriedKeys {
   private val CheapShare = 4
+
+  // What users write need not be deterministic, whatever it says.
+  private def callsUsersCode(node: LogicalPlan): Boolean =
+    node.expressions.exists(_.exists(_.isInstanceOf[UserDefinedExpression]))
+
+  private def withoutProxy(table: Table): Table =
+    DelegateProxy.find(table).fold(table)(_.delegate.asInstanceOf[Table])
+
+  /** Whether a relation lists the same files again, and reads all of them. */
+  private def isPinned(relation: LogicalRelation): Boolean = relation match {
+    case FileRelation(files) => readsAll(files) && (isListed(relation, files) || ScanFormats.isPinned(files))
+    case _ => false
+  }
+
+  // Writes refresh the listing of a catalog's table.
+  private def isListed(relation: LogicalRelation, files: HadoopFsRelation): Boolean =
+    relation.catalogTable.isEmpty && files.location.getClass == classOf[InMemoryFileIndex]
+
+  private def readsAll(files: HadoopFsRelation): Boolean = {
+    val options = new FileSourceOptions(files.options)
+    !options.ignoreCorruptFiles && !options.ignoreMissingFiles
+  }
 
   private def bytesToRead(leaf: LogicalPlan): BigInt = leaf match {
     case _: LocalRelation | _: OneRowRelation | _: Range | _: LogicalRDD => 0

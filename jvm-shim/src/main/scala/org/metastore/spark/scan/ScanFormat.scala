@@ -28,6 +28,9 @@ private[scan] trait ScanFormat {
   /** Whether a query is one of those by which the format runs an UPDATE, DELETE or MERGE. */
   def isOfCommand(query: LogicalPlan): Boolean = false
 
+  /** Whether a relation lists the same files whenever it is read. */
+  def isPinned(relation: HadoopFsRelation): Boolean = false
+
   /** Whether an expression is its one child, and counts the rows of a command's source, which makes it not deterministic. */
   def countsRows(expression: Expression): Boolean = false
 

@@ -56,6 +56,9 @@ private[scan] object ScanFormats {
   /** As `ScanFormat.isOfCommand`. */
   def isOfCommand(query: LogicalPlan): Boolean = all.exists(_.isOfCommand(query))
 
+  /** As `ScanFormat.isPinned`. */
+  def isPinned(relation: HadoopFsRelation): Boolean = all.exists(_.isPinned(relation))
+
   /** As `ScanFormat.countsRows`. */
   def countsRows(expression: Expression): Boolean = all.exists(_.countsRows(expression))
 
