@@ -51,6 +51,8 @@ object ExplainQuery {
     val planned = session.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
     QueryPermission.require(session, planned.analyzed)
     val shown = find(planned.executedPlan)
+    val ofCommand =
+      if (shown.isEmpty) FindingQuery.find(session, plan).toSeq.flatMap(_.decisions(session, find)) else Nil
     val answered = MetadataAnswers.decisions(session, plan, planned, shown)
     val ofWrite = queryOfWrite(planned.analyzed) match {
       case Some(written) if shown.isEmpty =>
@@ -59,7 +61,7 @@ object ExplainQuery {
         else read.map(_.withoutPruning(Reason(ReasonCode.InsideWrite)))
       case _ => Nil
     }
-    new QueryScans(shown ++ ofWrite ++ answered, planned)
+    new QueryScans(shown ++ ofCommand ++ ofWrite ++ answered, planned)
   }
 
   /** The query whose rows a table gets. */

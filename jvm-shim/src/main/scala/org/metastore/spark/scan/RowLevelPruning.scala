@@ -10,9 +10,9 @@ import org.metastore.spark.conf.MetastoreConf
  * @param byConditions by the conditions of the command
  * @param byKeys       by the keys of a MERGE's source, too
  */
-private[scan] final case class RowLevelPruning private (name: String, byConditions: Boolean, byKeys: Boolean)
+private[spark] final case class RowLevelPruning private (name: String, byConditions: Boolean, byKeys: Boolean)
 
-private[scan] object RowLevelPruning {
+private[spark] object RowLevelPruning {
   private val property = MetastoreConf.PruningRowLevel.key.stripPrefix("spark.")
 
   // Each allows what those before it allow.

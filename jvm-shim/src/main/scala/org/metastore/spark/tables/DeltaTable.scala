@@ -86,6 +86,8 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
   def schema(snapshot: Option[String]): StructType =
     call[StructType](snapshot.fold(metadata)(s => call[AnyRef](at(s), "metadata")), "schema")
 
+  override def plansCommandsLate: Boolean = true
+
   override def properties: Map[String, String] = call[Map[String, String]](metadata, "configuration")
 
   /** Hadoop's settings among the options of the table or of its reader. */

@@ -73,6 +73,9 @@ trait LakeTable {
   /** Table properties. */
   def properties: Map[String, String] = Map.empty
 
+  /** Whether the queries by which its commands find their files are planned when the command runs. */
+  def plansCommandsLate: Boolean = false
+
   /** Iceberg's name mapping: how data files without field ids are read. */
   def nameMapping: Option[String] = None
 

@@ -1,0 +1,77 @@
+package org.metastore.spark.explain
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.{And, PredicateHelper}
+import org.apache.spark.sql.catalyst.plans.LeftSemi
+import org.apache.spark.sql.catalyst.plans.logical.{
+  DeleteFromTable, Filter, Join, JoinHint, LogicalPlan, MergeIntoTable, UpdateTable
+}
+import org.apache.spark.sql.execution.{CommandExecutionMode, SparkPlan}
+
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.pruning.ScanDecision
+import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.scan.RowLevelPruning
+import org.metastore.spark.tables.{LakeTable, QueryPermission, TableFormats}
+
+/**
+ * The query by which UPDATE, DELETE or MERGE finds its rows, for formats that plan it when the command runs.
+ *
+ * @param analyzed the rows of the target that the command may change
+ * @param command  the verb
+ */
+private[explain] final class FindingQuery private (
+    analyzed: LogicalPlan,
+    target: LakeTable,
+    command: String) {
+
+  /** The decisions on its scans. */
+  def decisions(session: SparkSession, find: SparkPlan => Seq[ScanDecision]): Seq[ScanDecision] = {
+    QueryPermission.require(session, analyzed)
+    val found = find(session.sessionState.executePlan(analyzed).executedPlan)
+    if (isPruned(session)) found
+    else found.map(_.withoutPruning(Reason(ReasonCode.RowLevelCommand, "command" -> command)))
+  }
+
+  private def isPruned(session: SparkSession): Boolean = {
+    val allowed = RowLevelPruning.allowed(MetastoreConf.fromSession(session), target.properties)
+    if (command == FindingQuery.Merge) allowed.byKeys else allowed.byConditions
+  }
+}
+
+private[explain] object FindingQuery extends PredicateHelper {
+  private val Merge = "MERGE"
+
+  /** The query of a statement; None of statements that change no rows, and of formats that plan commands as queries. */
+  def find(session: SparkSession, statement: LogicalPlan): Option[FindingQuery] =
+    for {
+      (command, rows) <- rowsToChange(statement)
+      analyzed = session.sessionState.executePlan(rows, CommandExecutionMode.SKIP).analyzed
+      target <- TableFormats.open(leftmostLeaf(analyzed))
+      if target.plansCommandsLate
+    } yield new FindingQuery(withKeysAlone(analyzed), target, command)
+
+  private def rowsToChange(statement: LogicalPlan): Option[(String, LogicalPlan)] = statement match {
+    case delete: DeleteFromTable => Some("DELETE" -> Filter(delete.condition, delete.table))
+    case update: UpdateTable =>
+      Some("UPDATE" -> update.condition.fold(update.table)(Filter(_, update.table)))
+    // Rows without a match may be in any file.
+    case merge: MergeIntoTable if merge.notMatchedBySourceActions.nonEmpty => Some(Merge -> merge.targetTable)
+    case merge: MergeIntoTable =>
+      val condition = Some(merge.mergeCondition)
+      Some(Merge -> Join(merge.targetTable, merge.sourceTable, LeftSemi, condition, JoinHint.NONE))
+    case _ => None
+  }
+
+  /** The leaf of the target: the first that a query names. */
+  private def leftmostLeaf(plan: LogicalPlan): LogicalPlan = plan.collectLeaves().head
+
+  // Conditions on the target choose no files of a MERGE: the format numbers the rows below them.
+  private def withKeysAlone(analyzed: LogicalPlan): LogicalPlan = analyzed match {
+    case join: Join =>
+      val conjuncts = join.condition.toSeq.flatMap(splitConjunctivePredicates)
+      val ofBoth = conjuncts.filterNot(_.references.subsetOf(join.left.outputSet))
+      join.copy(condition = ofBoth.reduceOption(And(_, _)))
+    case other => other
+  }
+}
