@@ -184,7 +184,7 @@ def test_a_sub_query_that_is_planned_by_queries_of_its_own(target, source, mode)
     """Delta runs queries while the command is planned: the setting counts all the same."""
     if target.kind.name != "copy-on-write" or "delta" not in lakes.FORMATS:
         pytest.skip("of Iceberg's target and Delta's sub-query")
-    target.spark.sql(f"CREATE OR REPLACE TABLE keys_of_delta USING delta AS SELECT * FROM {SOURCE}")
+    target.spark.sql(f"CREATE TABLE keys_of_delta USING delta AS SELECT * FROM {SOURCE}")
     needed = files_with(target, f"id IN (SELECT k FROM {SOURCE})") if mode == "all" else FILES
     assert read_by(target, "DELETE FROM {t} WHERE id IN (SELECT k FROM keys_of_delta)", mode) == needed
     target.spark.sql("DROP TABLE keys_of_delta")
