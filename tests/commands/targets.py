@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 
 import lakes
@@ -78,6 +79,16 @@ class Change:
     read: tuple[tuple[int, int], ...]
 
 
+def _describe(failure: Exception) -> str:
+    """The class of an error, or of its first cause in Java, and the beginning of its text, which names no files yet."""
+    if isinstance(failure, Py4JJavaError):
+        cause = failure.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        return str(cause.toString())[:120]
+    return type(failure).__name__ + ": " + str(failure).strip().split("\n", 1)[0][:60]
+
+
 class Target:
     """A table of one kind in a Spark session."""
 
@@ -124,7 +135,7 @@ class Target:
             try:
                 command(self.name)
             except Exception as failure:  # noqa: BLE001 - any error is to be the same one
-                error = type(failure).__name__ + ": " + str(failure).strip().split("\n", 1)[0][:60]
+                error = _describe(failure)
             read = [] if settings is WITHOUT_US else self._scans()[len(noted) :]
         with conf(self.spark, **WITHOUT_US):
             count, total = self.spark.sql(

@@ -109,7 +109,7 @@ def test_keys_of_a_source_that_may_change_find_no_files_of_an_upsert(target, sou
     target.spark.sql("DROP VIEW cached")
 
 
-@pytest.mark.parametrize("key", ["t.id = s.k", "t.s = s.s"])
+@pytest.mark.parametrize("key", [pytest.param("t.id = s.k", marks=pytest.mark.campaign), "t.s = s.s"])
 def test_thousands_of_keys_find_their_files(target, key, tmp_path):
     """The keys of five files, which bounds do not tell apart."""
     file = "_file" if target.kind.format == "iceberg" else "_metadata.file_path"
