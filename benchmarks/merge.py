@@ -1,10 +1,14 @@
 """Times MERGE, UPDATE and DELETE of few rows in tables of 1,000 data files, with the Metastore and without.
 
     python benchmarks/merge.py [--files 1000 --rows 1000 --runs 3]
+    python benchmarks/merge.py --chain 50
 
 Keys are in no order: the bounds of every file hold them. `spread` are keys of rows in any file, `together` those of
 rows that share as few files as they can. Each command begins with the same files, with the Metastore and without in
 turns.
+
+With `--chain`, so many MERGEs of 10 keys follow each other on one table, whose new files are analyzed after each: how
+the times and the number of stored objects grow.
 """
 
 from __future__ import annotations
@@ -71,6 +75,10 @@ class Target:
         self.restore()
         return next(scan for scan in self._scans()[len(noted) :] if scan != NO_FILES)
 
+    def last_scan(self) -> tuple[int, int]:
+        """Returns how many files the last command read to find its rows, and of how many."""
+        return next(scan for scan in reversed(self._scans()) if scan != NO_FILES)
+
     def _scans(self) -> list[tuple[int, int]]:
         scans = self.spark.sql("SELECT * FROM metastore.history()").collect()
         return [(scan.files_read, scan.files_total) for scan in scans if self.name in scan.table]
@@ -111,6 +119,30 @@ def measure(target: Target, what: str, statement: str, runs: int) -> dict[str, A
     }
 
 
+def follow(target: Target, merges: int, folder: Path) -> list[dict[str, Any]]:
+    """Returns a line for every ten MERGEs of a chain."""
+    settings = {**WITH_US, "spark.metastore.analyze.auto": "wait"}
+    lines = []
+    times: list[float] = []
+    for number in range(1, merges + 1):
+        keys = target.spark.range(number, number + 10 * 4711, 4711)
+        keys.createOrReplaceTempView(KEYS)
+        times.append(seconds(lambda: target.run(MERGE, settings)))
+        if number % 10 == 0:
+            read = target.last_scan()
+            stored = sum(1 for path in folder.rglob("_metastore/**/*") if path.is_file())
+            lines.append(
+                {
+                    "merges": number,
+                    "seconds of one": median(times[-10:]),
+                    "files read": read[0],
+                    "of": read[1],
+                    "objects": stored,
+                }
+            )
+    return lines
+
+
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -119,6 +151,7 @@ def main() -> None:
     parser.add_argument("--keys", type=int, nargs="+", default=[10, 1_000, 100_000])
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--chain", type=int, default=0, help="MERGEs that follow each other")
     options = parser.parse_args()
     rows = []
     history = {"spark.metastore.history.enabled": "true"}
@@ -126,6 +159,9 @@ def main() -> None:
         spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
         for mode in options.modes:
             target = Target(spark, mode, options.files, options.rows)
+            if options.chain:
+                rows += [{"table": mode, **line} for line in follow(target, options.chain, Path(scratch))]
+                continue
             rows += [
                 measure(target, verb.split()[0], f"{verb} WHERE code = 4711", options.runs)
                 for verb in ("UPDATE {t} SET note = 'u'", "DELETE FROM {t}")
@@ -135,7 +171,13 @@ def main() -> None:
                     write_keys(target, count, kind, Path(scratch))
                     for what, statement in (("MERGE", MERGE), ("upsert", UPSERT), ("insert only", INSERT)):
                         rows.append(measure(target, f"{what}, {count} keys {kind}", statement, options.runs))
-    report("merge", rows, files=options.files, rows_of_a_file=options.rows, runs=options.runs)
+    report(
+        "merge-chain" if options.chain else "merge",
+        rows,
+        files=options.files,
+        rows_of_a_file=options.rows,
+        runs=options.runs,
+    )
 
 
 if __name__ == "__main__":
