@@ -71,6 +71,17 @@ def list_storage_prefixes(spark: SparkSession, table: str, uuid: str) -> list[st
     return list(shim.prefixes(to_jvm_session(spark), table, uuid))
 
 
+def find_folder_access(spark: SparkSession, table: str, uuid: str, uri: str) -> Any:
+    """Find a table's own way to write to a folder, which the JVM has."""
+    shim = load_shim_class(spark, "TableStorage")
+    return shim.folderAccess(to_jvm_session(spark), table, uuid, uri)
+
+
+def make_hadoop_access(spark: SparkSession, uri: str) -> Any:
+    """Make access to a folder by Hadoop's file system, with the settings of the session."""
+    return load_shim_class(spark, "HadoopAccess")(uri, get_hadoop_configuration(spark))
+
+
 def ask_hadoop_for_keys(spark: SparkSession, location: str, settings: dict[str, str]) -> dict[str, str]:
     """Return the keys that Hadoop's file system of a location has now, as Iceberg's S3FileIO calls them.
 

@@ -9,11 +9,9 @@ import subprocess
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import metastore
@@ -21,9 +19,11 @@ from metastore.adapters.catalog import look_up_table
 from metastore.adapters.loading import identify_table
 from metastore.cli.app import app
 from metastore.spark_jobs.table_access import find_table_credentials
+from metastore.store.table_credentials import RemoteSigning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 
 NO_INSTANCE = {"AWS_METADATA_ENDPOINT": "http://127.0.0.1:9", "AWS_EC2_METADATA_DISABLED": "true"}
@@ -41,7 +41,6 @@ def run(
     Args:
         settings: Settings of Spark.
         cases: By the name of the case, two tables to create; a Delta table with its path, an Iceberg table with None.
-            One table if no statistics can be written beside it.
         folder: The process's folder.
         options: The options of each Delta table and of its readers, by its path.
 
@@ -107,9 +106,6 @@ def analyze(spark: SparkSession, table: str, other_table: str) -> dict[str, obje
     analyzed = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").first()
     other = metastore.analyze(spark, other_table, progress=False)
     again = metastore.analyze(spark, table, progress=False)
-    entry = look_up_table(spark, table)
-    identity, _ = identify_table(entry)
-    keys = find_table_credentials(spark, identity, entry.identifier, f"{entry.location}/_metastore")
     return {
         "before": before,
         "analyzed": [analyzed["rows"], analyzed["files_read"], list(analyzed["refused"])],
@@ -123,35 +119,26 @@ def analyze(spark: SparkSession, table: str, other_table: str) -> dict[str, obje
         "files": spark.sql(f"SELECT * FROM metastore.files('{table}') WHERE analyzed").count(),
         "source": spark.read.format("metastore").load(table).count(),
         "verified": {finding["state"] for finding in metastore.verify(spark, table)} == {"ok"},
-        "has_keys": keys.has_keys,
-        "ends": not math.isinf(keys.expires),
-        "renewed": keys.renew is not None and keys.renew.__self__._find() != keys,
+        **describe_keys(spark, table),
         "garbage": len(metastore.gc(spark, table)),
         "without": spark.sql(f"ANALYZE TABLE {other_table} COMPUTE STATISTICS").first()["files_read"],
         "automatic": analyze_by_itself(spark, other_table),
     }
 
 
-def analyze_elsewhere(spark: SparkSession, table: str) -> dict[str, object]:
-    """Go through the same, in short, of a table beside which only the JVM can write."""
-    statement = f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS"
+def describe_keys(spark: SparkSession, table: str) -> dict[str, bool]:
+    """Describe the keys of a table that Python gets, if it gets any."""
+    entry = look_up_table(spark, table)
+    identity, _ = identify_table(entry)
     try:
-        spark.sql(statement)
-        error = ""
-    except PySparkException as failure:
-        error = str(failure)
-    spark.conf.set("spark.metastore.store", str(Path("store").resolve()))
-    analyzed = spark.sql(statement).first()
-    point = spark.sql(f"SELECT name FROM {table} WHERE id = 6")
-    found = {
-        "error": error,
-        "analyzed": [analyzed["rows"], analyzed["files_read"], list(analyzed["refused"])],
-        "label": label(point),
-        "rows": [row.name for row in point.collect()],
-        "summary": spark.sql(f"SELECT max FROM metastore.summary('{table}')").first().max,
+        keys = find_table_credentials(spark, identity, entry.identifier, f"{entry.location}/_metastore")
+    except RemoteSigning:
+        return {"has_keys": False}
+    return {
+        "has_keys": keys.has_keys,
+        "ends": not math.isinf(keys.expires),
+        "renewed": keys.renew is not None and keys.renew.__self__._find() != keys,
     }
-    spark.conf.unset("spark.metastore.store")
-    return found
 
 
 def work(spark: SparkSession, tables: dict[str, str | None], options: dict[str, dict[str, str]]) -> dict[str, object]:
@@ -162,7 +149,7 @@ def work(spark: SparkSession, tables: dict[str, str | None], options: dict[str, 
         else:
             create_with_options(spark, table, path, options[path])
         fill(spark, table)
-    return analyze(spark, *tables) if len(tables) > 1 else analyze_elsewhere(spark, *tables)
+    return analyze(spark, *tables)
 
 
 def read_by_options(spark: SparkSession, path: str, options: dict[str, str]) -> dict[str, object]:

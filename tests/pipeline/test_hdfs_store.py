@@ -16,7 +16,7 @@ from metastore.errors import DamagedObject, StoreNotWritable, UnsupportedTable
 from metastore.format.manifest import Manifest
 from metastore.format.object_schemas import SKETCHES
 from metastore.spark_jobs.hadoop_store import open_store_at
-from metastore.spark_jobs.task_store import HadoopTaskStore
+from metastore.spark_jobs.task_store import JvmTaskStore
 from store import hdfs
 from store.made import TABLE, adding, block, bounds
 
@@ -234,6 +234,6 @@ def test_without_spark_the_way_out_is_named(address):
 def test_a_place_in_a_task_knows_no_jvm():
     import pickle  # noqa: PLC0415 - what Spark does
 
-    sent = pickle.loads(pickle.dumps(HadoopTaskStore("hdfs://nn/s", settings=object)))  # noqa: S301 - ours
-    assert (sent.uri, sent.settings) == ("hdfs://nn/s", None)
+    sent = pickle.loads(pickle.dumps(JvmTaskStore("hdfs://nn/s", jvm_access=object)))  # noqa: S301 - ours
+    assert (sent.uri, sent.jvm_access) == ("hdfs://nn/s", None)
     assert [record[0] for record in sent.pack_results(sent.write("sketches", SKETCH, [1]) for _ in range(1))] == [53, 0]

@@ -37,7 +37,7 @@ from metastore.reading.snapshot_files import match_data_files
 from metastore.spark import session
 from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import ship_package
-from metastore.spark_jobs.task_store import HadoopTaskStore, TaskStore
+from metastore.spark_jobs.task_store import JvmTaskStore, TaskStore
 from metastore.store.arrow_blobs import open_object_part
 
 if TYPE_CHECKING:
@@ -431,11 +431,11 @@ def _search_by_tasks(
 ) -> Mask | None:
     """Find candidates by tasks: each compares all keys with one slice of the files, and returns one bit for each file.
 
-    None means all files: tasks cannot read parts of objects in Hadoop's file systems.
+    None means all files: tasks cannot read parts of objects that only the JVM reaches.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name, not needed to import this module
 
-    if isinstance(task_store, HadoopTaskStore):
+    if isinstance(task_store, JvmTaskStore):
         return None
     ship_package(spark.sparkContext)
     slices = _slice_files(evidence, spark.sparkContext.defaultParallelism)

@@ -1,4 +1,4 @@
-"""Opens stores for the driver; those on HDFS and other Hadoop file systems through its JVM."""
+"""Opens stores for the driver; through its JVM those on HDFS, and those to which only Iceberg's FileIO has access."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from metastore import configuration, jvm_session
 from metastore.adapters.spark_errors import find_cause
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
 from metastore.spark_jobs.table_access import find_session_credentials, find_table_credentials
-from metastore.spark_jobs.task_store import HadoopTaskStore, TaskStore
+from metastore.spark_jobs.task_store import JvmTaskStore, TaskStore
 from metastore.store import Store
 from metastore.store.local_blobs import BlobEntry, CreateReply
 from metastore.store.location import needs_hadoop, store_uri
+from metastore.store.table_credentials import RemoteSigning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,10 +40,10 @@ _ELSEWHERE = "Set spark.metastore.store to a place on HDFS, on an object store o
 def open_store_at(spark: SparkSession, uri: str, *, writable: bool) -> tuple[Store, TaskStore]:
     """Open the store at a URI for the driver and for tasks, with the keys of the session."""
     if needs_hadoop(uri):
-        hadoop = jvm_session.get_hadoop_configuration(spark)
-        return Store(uri, partial(_open, spark, uri), writable=writable), HadoopTaskStore(uri, settings=hadoop)
-    access = find_session_credentials(spark, uri)
-    return Store.open(uri, access=access, writable=writable), TaskStore(uri, access)
+        access = jvm_session.make_hadoop_access(spark, uri)
+        return Store(uri, partial(_open_hadoop, uri, access), writable=writable), JvmTaskStore(uri, jvm_access=access)
+    credentials = find_session_credentials(spark, uri)
+    return Store.open(uri, access=credentials, writable=writable), TaskStore(uri, credentials)
 
 
 def open_table_store(
@@ -60,15 +61,23 @@ def open_table_store(
     uri = store_uri(table, location)
     if location or needs_hadoop(uri):
         return open_store_at(spark, uri, writable=writable)
-    access = find_table_credentials(spark, table, identifier, uri)
-    return Store.open(uri, access=access, writable=writable), TaskStore(uri, access)
+    try:
+        credentials = find_table_credentials(spark, table, identifier, uri)
+    except RemoteSigning:
+        access = jvm_session.find_folder_access(spark, identifier, table.uuid, uri)
+        return Store(uri, partial(_open_signed, uri, access), writable=writable), JvmTaskStore(uri, jvm_access=access)
+    return Store.open(uri, access=credentials, writable=writable), TaskStore(uri, credentials)
 
 
-def _open(spark: SparkSession, uri: str, *, writable: bool) -> Blobs:
-    folder = jvm_session.load_shim_class(spark, "HadoopFolder")(uri, jvm_session.get_hadoop_configuration(spark))
+def _open_hadoop(uri: str, access: Any, *, writable: bool) -> Blobs:
+    folder = access.open()
     if writable:
         _require_atomic_rename(uri, folder)
-    return HadoopBlobs(uri, folder)
+    return JvmBlobs(uri, folder)
+
+
+def _open_signed(uri: str, access: Any, *, writable: bool) -> Blobs:  # noqa: ARG001 - the same for both
+    return JvmBlobs(uri, access.open())
 
 
 def _require_atomic_rename(uri: str, folder: Any) -> None:
@@ -81,8 +90,8 @@ def _require_atomic_rename(uri: str, folder: Any) -> None:
         raise StoreNotWritable(uri, reason, _ELSEWHERE)
 
 
-class HadoopBlobs:
-    """Blobs in a folder of a Hadoop file system."""
+class JvmBlobs:
+    """Blobs in a folder that only the JVM reaches."""
 
     def __init__(self, uri: str, folder: Any) -> None:
         """Wrap a folder."""
@@ -138,7 +147,7 @@ class HadoopBlobs:
 
     @contextmanager
     def _raise_as(self, kind: type[StoreNotReadable | StoreNotWritable]) -> Iterator[None]:
-        """Raise errors of Hadoop as errors of this class."""
+        """Raise errors of the JVM as errors of this class."""
         try:
             yield
         except Py4JJavaError as error:

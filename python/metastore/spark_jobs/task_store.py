@@ -76,18 +76,18 @@ class TaskStore:
 
 
 @dataclass(frozen=True)
-class HadoopTaskStore(TaskStore):
+class JvmTaskStore(TaskStore):
     """A store that Python tasks do not reach: the JVM of their executor reads and writes objects for them.
 
     Attributes:
-        settings: Hadoop's settings, in the JVM of the driver; None in tasks.
+        jvm_access: The access of the JVM, an object in that of the driver; None in tasks.
     """
 
-    settings: Any = field(default=None, repr=False, compare=False)
+    jvm_access: Any = field(default=None, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without the driver's JVM."""
-        return HadoopTaskStore, (self.uri,)
+        return JvmTaskStore, (self.uri,)
 
     def write(
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
@@ -128,7 +128,7 @@ class HadoopTaskStore(TaskStore):
         return [pickle.loads(record[1:]) for record in results]  # noqa: S301 - written by our own task
 
     def _objects(self, context: SparkContext) -> Any:
-        return jvm_session.load_shim_class(context, "HadoopObjects")(self.uri, self.settings)
+        return jvm_session.load_shim_class(context, "CarriedObjects")(self.jvm_access)
 
 
 def _check_name(name: str | None) -> str:
@@ -141,7 +141,7 @@ def _check_name(name: str | None) -> str:
 
 
 def _record(name: str, data: bytes) -> bytes:
-    """Encode a record for `HadoopObjects` of the shim."""
+    """Encode a record for `CarriedObjects` of the shim."""
     return bytes([len(name)]) + name.encode("ascii") + data
 
 

@@ -32,7 +32,6 @@ _AZURE_KEYS = {
 _SAS_TOKEN = "adls.sas-token"  # noqa: S105 - a name
 _SAS_END = "adls.sas-token-expires-at-ms"
 _GOOGLE_TOKEN_EXPIRES = "gcs.oauth2.token-expires-at"  # noqa: S105 - as above
-_USE_OTHER_STORE = "Set spark.metastore.store to a place that the session has keys for."
 _OBJECT_STORE_PREFIXES = ("aws_", "google_", "azure_storage_", "azure_")
 _OBJECT_STORE_NAMES = {
     "endpoint_url": "endpoint",
@@ -55,6 +54,14 @@ _OBJECT_STORE_OPTIONS = frozenset(
 )
 
 
+class RemoteSigning(UnsupportedTable):
+    """The catalog of a table signs each request of Iceberg's FileIO, and hands out no keys."""
+
+    def __init__(self, uri: str) -> None:
+        reason = "its catalog signs each request and hands out no keys"
+        super().__init__(uri, reason, "Only a classic Spark session reaches it.")
+
+
 def find_file_io_credentials(uri: str, properties: Mapping[str, str], *, bucket_in_host: bool = True) -> Credentials:
     """Find the access to a location in the properties of Iceberg's FileIO.
 
@@ -65,7 +72,7 @@ def find_file_io_credentials(uri: str, properties: Mapping[str, str], *, bucket_
             Java it does, in pyiceberg it does not.
 
     Raises:
-        UnsupportedTable: The catalog signs each request itself.
+        RemoteSigning: The catalog signs each request itself.
     """
     if local_path(uri) is not None:
         return Credentials()
@@ -88,7 +95,7 @@ def _read_expiry(properties: Mapping[str, str], *names: str) -> float:
 def _find_s3_options(uri: str, properties: Mapping[str, str], *, bucket_in_host: bool) -> dict[str, Any]:
     options = _find_s3_keys(properties)
     if not options and _is_true(properties, "s3.remote-signing-enabled"):
-        raise UnsupportedTable(uri, "its catalog signs each request and hands out no keys", _USE_OTHER_STORE)
+        raise RemoteSigning(uri)
     if not options and _is_true(properties, "s3.anonymous"):
         options["skip_signature"] = True
     endpoint = properties.get("s3.endpoint", "").rstrip("/")

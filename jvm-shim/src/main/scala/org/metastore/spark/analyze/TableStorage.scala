@@ -7,7 +7,7 @@ import scala.collection.JavaConverters._
 import org.apache.spark.sql.SparkSession
 
 import org.metastore.spark.statistics.objects.LatestLookups
-import org.metastore.spark.tables.{LakeTable, ReadPermission, TableLookup}
+import org.metastore.spark.tables.{FolderAccess, LakeTable, ReadPermission, TableLookup}
 
 /** Tells Python how a table reaches its files, over py4j: SQL would show the keys to people. */
 object TableStorage {
@@ -27,6 +27,12 @@ object TableStorage {
   /** The beginnings of locations for which the table has keys apart. */
   def prefixes(session: SparkSession, name: String, uuid: String): JavaList[String] =
     ask(session, name, uuid)(_.storagePrefixes.asJava)
+
+  /** The table's own way to write to a folder. */
+  def folderAccess(session: SparkSession, name: String, uuid: String, uri: String): FolderAccess =
+    ask(session, name, uuid)(_.folderAccess(uri)).getOrElse {
+      throw new IllegalStateException(s"$name has no access of its own to $uri")
+    }
 
   private def ask[T](session: SparkSession, name: String, uuid: String)(question: LakeTable => T): T =
     ReadPermission.asActive(session) {

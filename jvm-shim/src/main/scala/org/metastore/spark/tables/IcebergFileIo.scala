@@ -22,20 +22,7 @@ private[tables] final class IcebergFileIo private (table: AnyRef) extends StoreF
   override val areLocal: Boolean = false
   override def owner: AnyRef = io
 
-  override def list(folder: Path): Seq[StoreFile] = asIOException {
-    val below = listOf(io, "listPrefix", s"$folder/").map { file =>
-      StoreFile(
-        pathOf(call[String](file, "location"), folder),
-        call[Long](file, "size"),
-        call[Long](file, "createdAtMillis"))
-    }
-    below.filter(_.path.getParent == folder)
-  }
-
-  /** The path of a listed file: Azure's are listed without container and account. */
-  private def pathOf(location: String, folder: Path): Path =
-    if (location.contains("://")) new Path(location)
-    else new Path(folder.toUri.getScheme, folder.toUri.getAuthority, s"/${location.stripPrefix("/")}")
+  override def list(folder: Path): Seq[StoreFile] = listFolder(io, folder)
 
   override def open(path: Path, length: Long): OpenFile = asIOException {
     val file = call[AnyRef](io, "newInputFile", path.toString, java.lang.Long.valueOf(length))
@@ -59,6 +46,9 @@ private[tables] final class IcebergFileIo private (table: AnyRef) extends StoreF
   /** The prefixes for which the catalog hands out keys apart; one of all buckets, such as `s3`, is none. */
   def prefixes: Seq[String] = credentials.map(prefixOf).filter(_.split("/").length > 2)
 
+  /** The FileIO that reads what lies at a location. */
+  def reader(location: String): AnyRef = readerOf(io, location)
+
   private def credentials: Seq[AnyRef] =
     if (Reflection.has(io, "credentials")) listOf(io, "credentials") else Nil
 
@@ -79,22 +69,37 @@ private[tables] object IcebergFileIo {
   def find(table: AnyRef, location: String): Option[IcebergFileIo] = {
     val io = Reflection.call[AnyRef](table, "io")
     try
-      if (isA(io, Listing) && readerOf(io, location) != ThroughHadoop) Some(new IcebergFileIo(table))
-      else None
+      if (isA(io, Listing) && readerOf(io, location).getClass.getName != ThroughHadoop) {
+        Some(new IcebergFileIo(table))
+      } else None
     catch { case _: RuntimeException | _: LinkageError => None } // its libraries are not there
   }
 
-  /** The class that reads what lies at a location. */
-  private def readerOf(io: AnyRef, location: String): String = {
-    val reader = if (io.getClass.getName == Resolving) Reflection.call[AnyRef](io, "io", location) else io
-    reader.getClass.getName
+  /** The FileIO that reads what lies at a location. */
+  private def readerOf(io: AnyRef, location: String): AnyRef =
+    if (io.getClass.getName == Resolving) Reflection.call[AnyRef](io, "io", location) else io
+
+  /** The files directly in a folder. */
+  def listFolder(io: AnyRef, folder: Path): Seq[StoreFile] = asIOException {
+    val below = Reflection.list(io, "listPrefix", s"$folder/").map { file =>
+      StoreFile(
+        pathOf(Reflection.call[String](file, "location"), folder),
+        Reflection.call[Long](file, "size"),
+        Reflection.call[Long](file, "createdAtMillis"))
+    }
+    below.filter(_.path.getParent == folder)
   }
+
+  /** The path of a listed file: Azure's are listed without container and account. */
+  private def pathOf(location: String, folder: Path): Path =
+    if (location.contains("://")) new Path(location)
+    else new Path(folder.toUri.getScheme, folder.toUri.getAuthority, s"/${location.stripPrefix("/")}")
 
   private def isA(instance: AnyRef, interface: String): Boolean =
     Supertypes.interfacesOf(instance.getClass).exists(_.getName == interface)
 
   /** Iceberg's errors of a store as Java's: all of them extend RuntimeException. */
-  private def asIOException[T](body: => T): T =
+  def asIOException[T](body: => T): T =
     try body
     catch {
       case e: RuntimeException if NotFound(e.getClass.getSimpleName) =>

@@ -140,6 +140,9 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   override def storagePrefixes: Seq[String] = fileIo(location).fold(Seq.empty[String])(_.prefixes)
 
+  override def folderAccess(uri: String): Option[FolderAccess] =
+    for (files <- fileIo(uri)) yield new IcebergFolderAccess(files.reader(uri), uri)
+
   private def fileIo(location: String) = IcebergFileIo.find(table, location)
 
   override def refusal: Option[TableRefusal] = {

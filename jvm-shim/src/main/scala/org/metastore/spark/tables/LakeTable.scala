@@ -88,6 +88,9 @@ trait LakeTable {
   /** The beginnings of locations for which these settings have keys apart. */
   def storagePrefixes: Seq[String] = Nil
 
+  /** The table's own way to write to a folder, where nobody else has keys for it. */
+  def folderAccess(uri: String): Option[FolderAccess] = None
+
   /** The reason why it cannot be analyzed, if there is one. */
   def refusal: Option[TableRefusal] = None
 
