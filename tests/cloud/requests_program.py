@@ -15,6 +15,8 @@ from cloud.program import label, start
 from metastore import jvm_session
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import SparkSession
 
 FILES = 8
@@ -33,12 +35,17 @@ TIMEOUT = 1.0
 
 
 def create(spark: SparkSession, table: str) -> None:
-    """Create a table of 8 files of 16 columns; Iceberg's bounds do not tell in which file an id is."""
+    """Create a table of 8 files of 16 columns; no format's own bounds tell in which file an id is."""
     columns = ["id", "id % 7 AS n1", "id % 100 AS n2", "concat('mode', id % 5) AS mode", "concat('text ', id) AS text"]
     ids = f"id % {ROWS // FILES} * {FILES} + CAST(id / {ROWS // FILES} AS INT) AS id"
     columns += ["CAST(id % 50 AS DECIMAL(9, 2)) AS price", "date_add(DATE'2020-01-01', CAST(id / 100 AS INT)) AS day"]
     columns += [f"hash(id, {number}) AS h{number}" for number in range(9)]
-    spark.range(0, ROWS, 1, FILES).selectExpr(ids).selectExpr(*columns).writeTo(table).create()
+    rows = spark.range(0, ROWS, 1, FILES).selectExpr(ids).selectExpr(*columns)
+    if "`" not in table:
+        rows.writeTo(table).create()
+        return
+    table_format, path = table.rstrip("`").split(".`")
+    rows.write.format(table_format).save(path)
 
 
 class Driver:
@@ -62,7 +69,7 @@ class Driver:
         """Ask a table function."""
         self.spark.sql(f"SELECT * FROM metastore.{FUNCTIONS[function].format(table=self.table)}").collect()
 
-    def count_requests(self) -> dict[str, list[Request]]:
+    def count_requests(self, functions: Iterable[str]) -> dict[str, list[Request]]:
         """Go through all steps, and return the requests of each."""
         record = self.proxy.record
         found = {"analyze": record(partial(metastore.analyze, self.spark, self.table, progress=False))}
@@ -77,7 +84,7 @@ class Driver:
         self.spark.conf.unset("spark.metastore.refresh")
         time.sleep(1.0)
         found["plan later"] = record(partial(self.plan, "id = 6001"))
-        for function in FUNCTIONS:
+        for function in functions:
             self.forget()
             found[function] = record(partial(self.ask, function))
             time.sleep(1.0)
@@ -124,22 +131,33 @@ class Driver:
         return {"queries": [self.query(), self.query()], "served": self.query_until_pruned()}
 
 
+def describe(steps: dict[str, list[Request]]) -> dict[str, Any]:
+    """Describe the requests of each step, and count their round trips."""
+    return {
+        step: {"requests": [asdict(one) for one in asked], "rounds": count_rounds(asked)}
+        for step, asked in steps.items()
+    }
+
+
 def main() -> None:
     """Work on a table, and print what was found."""
-    settings, server, table = json.loads(sys.argv[1]), *sys.argv[2:]
-    with CountingProxy(server) as proxy:
-        spark = start({**settings, "spark.hadoop.fs.s3a.endpoint": proxy.address})
-        create(spark, table)
-        driver = Driver(spark, table, proxy)
-        requests = driver.count_requests()
+    settings, tables = map(json.loads, sys.argv[2:])
+    with CountingProxy(sys.argv[1]) as proxy:
+        addresses = ("spark.hadoop.fs.s3a.endpoint", "spark.sql.catalog.own.s3.endpoint")
+        spark = start({**settings, **dict.fromkeys(addresses, proxy.address)})
+        requests = {}
+        for name, table in tables.items():
+            create(spark, table)
+            driver = Driver(spark, table, proxy)
+            requests[name] = driver.count_requests(FUNCTIONS if name == "iceberg" else ["summary"])
+        driver = Driver(spark, tables["iceberg"], proxy)
         spark.conf.set("spark.metastore.planning.timeout", f"{TIMEOUT}s".replace(".0", ""))
         faults = {fault: driver.try_fault(fault) for fault in ("errors", "slow", "silent")}
         faults["memory"] = driver.query_from_memory()
         begin = time.monotonic()
         spark.stop()
         found = {
-            "requests": {step: [asdict(one) for one in asked] for step, asked in requests.items()},
-            "rounds": {step: count_rounds(asked) for step, asked in requests.items()},
+            "requests": {name: describe(steps) for name, steps in requests.items()},
             "faults": faults,
             "stop": time.monotonic() - begin,
             "exit": time.time(),

@@ -236,8 +236,9 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       planner: ScanPlanner,
       statistics: Manifest): Option[ScanPlan] =
     for (counted <- orNone(table)(table.countedFiles(read, request.conjuncts))) yield {
+      val resolver = table.estimateResolver(statistics)
       val estimate =
-        EstimateRequest(logical.output, table.estimateResolver(statistics), () => table.lineage)
+        EstimateRequest(logical.output, resolver, () => table.lineage, isImmediate = true)
       val scan = ScannedFiles(table.id, counted, table.resolver(statistics), LiveFiles.Unknown)
       planner.plan(scan, request, Some(estimate))
     }

@@ -151,6 +151,11 @@ private[scan] final class ScanPlanner(
     val filter = compile(request.conjuncts, scan.resolver, known)
     requireTime() // for conjuncts that are long
     val columns = if (restriction.isDefined) Nil else filter.columnKeys ++ request.orderColumn
+    val estimated = estimate.getOrElse(EstimateRequest(Nil, scan.resolver))
+    lazy val described = DistributionSnapshot.choose(known.manifest, estimated.lineage())
+    val waitForHistograms =
+      if (estimated.isImmediate) beginHistograms(scan.table, known, described, filter.columnKeys)
+      else () => ()
     val joined = new JoinedFiles(scan, filter, known.forFiles(scan.list, columns))
     lazy val unlimited = decisionOn(
       scan,
@@ -164,8 +169,10 @@ private[scan] final class ScanPlanner(
       case Some(wanted) if isOurs(unlimited) => limit(unlimited, joined, wanted)
       case _ => unlimited
     }
-    lazy val numbers: ScanStatistics =
-      numbersOf(joined, decided, request, estimate.getOrElse(EstimateRequest(Nil, scan.resolver)), known)
+    lazy val numbers: ScanStatistics = {
+      waitForHistograms()
+      numbersOf(joined, decided, request, estimated, described, known)
+    }
     ScanPlanner.logDecision(decided)
     ScanPlan(
       decided,
@@ -323,9 +330,9 @@ private[scan] final class ScanPlanner(
       decided: ScanDecision,
       request: ScanRequest,
       estimate: EstimateRequest,
+      described: Option[DistributionSnapshot],
       known: TableStatistics): ScanStatistics = {
     val scan = joined.scan
-    val described = DistributionSnapshot.choose(known.manifest, estimate.lineage())
     lazy val distinct = described.fold(Map.empty[String, TableDistinct])(distinctOf(known, _))
     val expressions = described.fold(Map.empty[String, String])(_.snapshot.expressions)
     val filter = new FilterRequest(
@@ -359,6 +366,16 @@ private[scan] final class ScanPlanner(
         case Some(one) => known.histograms(one.snapshot, columns)
         case None => Map.empty
       }
+    }
+
+  /** Begins to read how values are spread, while the files are chosen; the result waits for it. */
+  private def beginHistograms(
+      table: TableIdentity,
+      known: TableStatistics,
+      described: => Option[DistributionSnapshot],
+      columns: Seq[(String, DataType)]): () => Unit =
+    ScanPlanner.recover(s"An estimate of ${table.name}", () => ()) {
+      described.fold(() => ())(one => known.beginHistograms(one.snapshot, columns))
     }
 
   private def distinctOf(

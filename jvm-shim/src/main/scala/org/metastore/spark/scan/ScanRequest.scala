@@ -22,9 +22,15 @@ private[scan] final case class ScanRequest(
     for (rows <- wanted; order <- rows.order) yield order.column.key -> order.column.dataType
 }
 
-/** A scan whose rows are estimated; conjuncts that are `taken` stand in no filter above it. */
+/**
+ * A scan whose rows are estimated.
+ *
+ * @param isTaken     whether a conjunct stands in no filter above the scan
+ * @param isImmediate whether the numbers are asked for in any case, as soon as the files are chosen
+ */
 private[scan] final case class EstimateRequest(
     output: Seq[Attribute],
     resolver: ColumnResolver,
     lineage: () => Iterator[String] = () => Iterator.empty,
-    isTaken: Expression => Boolean = _ => false)
+    isTaken: Expression => Boolean = _ => false,
+    isImmediate: Boolean = false)

@@ -51,16 +51,32 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
   def histograms(
       snapshot: Snapshot,
       columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] = {
-    val wanted = for {
+    val read = CacheEntry.readable(histogramsOf(snapshot, columns), budget.ofEstimates)(_.entry)
+    val histograms = for ((wanted, Some(histogram)) <- read) yield wanted.column -> histogram
+    histograms.toMap
+  }
+
+  /** Begins to read the objects that `distinct` and `histograms` need, beside other reads; the result waits for them. */
+  def beginHistograms(snapshot: Snapshot, columns: Seq[(String, DataType)]): () => Unit = {
+    val missing = histogramsOf(snapshot, columns).filter(_.entry.find.isEmpty)
+    val reads = readers.histograms.firstReads(snapshot, missing.map(_.ordinal))
+    val reading = PlanningPool.begin(reads, budget.ofEstimates.store, budget.remainingMillis)
+    () => {
+      reading(budget.ofEstimates) // what is left for waiting then
+      ()
+    }
+  }
+
+  private def histogramsOf(snapshot: Snapshot, columns: Seq[(String, DataType)]): Seq[WantedHistogram] =
+    for {
       summary <- snapshot.summary.toSeq
       (key, dataType) <- columns.distinct
       ordinal = snapshot.columns.indexWhere(_.key == key)
       if ordinal >= 0 && TypePromotion.fromEntry(snapshot.columns(ordinal), dataType) == TypePromotion.Full
-    } yield (key, dataType) -> readers.histograms.histogram(snapshot, ordinal, summary, dataType)
-    val read = CacheEntry.readable(wanted, budget.ofEstimates)(_._2)
-    val histograms = for (((column, _), Some(histogram)) <- read) yield column -> histogram
-    histograms.toMap
-  }
+    } yield {
+      val entry = readers.histograms.histogram(snapshot, ordinal, summary, dataType)
+      WantedHistogram((key, dataType), ordinal, entry)
+    }
 
   /**
    * Joins the statistics with the files of a scan; cached by the list's identity. Never throws.
@@ -85,6 +101,12 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
     joined
   }
 }
+
+/** The histogram of a column of a snapshot, read or not. */
+private final case class WantedHistogram(
+    column: (String, DataType),
+    ordinal: Int,
+    entry: CacheEntry[Option[ColumnHistogram]])
 
 /** A large block whose zones may be among the files of a scan, with its place among the blocks. */
 private final case class ZonedBlock(place: Int, join: ZoneJoin)

@@ -29,10 +29,13 @@ private[spark] final class Budget(leftMillis: Long, limitMillis: Long, val store
     finally left.addAndGet(started - System.nanoTime())
   }
 
+  /** The time that is left for waiting. */
+  def remainingMillis: Long = TimeUnit.NANOSECONDS.toMillis(left.get)
+
   /** Waits with half of the time that is left, for a read that has a substitute. */
   def half[T](await: Budget => T): T = {
     val started = System.nanoTime()
-    try await(new Budget(TimeUnit.NANOSECONDS.toMillis(left.get) / 2, limitMillis, store))
+    try await(new Budget(remainingMillis / 2, limitMillis, store))
     finally left.addAndGet(started - System.nanoTime())
   }
 
@@ -45,7 +48,7 @@ private[spark] final class Budget(leftMillis: Long, limitMillis: Long, val store
 
   /** The budget of reads for estimates alone: their failures cost no pruning, neither of this query nor of others. */
   def ofEstimates: Budget =
-    new Budget(TimeUnit.NANOSECONDS.toMillis(left.get), limitMillis, s"estimates of $store")
+    new Budget(remainingMillis, limitMillis, s"estimates of $store")
 
   def timeout: Reason = Reason(ReasonCode.PlanningTimeout, "limit" -> s"$limitMillis ms")
 }

@@ -1,10 +1,13 @@
 package org.metastore.spark.statistics.values
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.cache.CacheEntry
 import org.metastore.spark.statistics.objects.{
-  ObjectReader, ObjectRef, ObjectRow, ObjectRows, RowGroup, RowReader, Snapshot, SummaryRow, ValueCount
+  ObjectReader, ObjectRef, ObjectRow, ObjectRows, ParquetFooter, RowGroup, RowReader, Snapshot, SummaryRow,
+  ValueCount
 }
 
 /** Reads how the values of a column are spread over the rows of an analyzed snapshot. */
@@ -28,6 +31,16 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
         histogram <- ColumnHistogram.fromSummary(dataType, row, listed, bins(snapshot, column, row))
       } yield histogram
     }
+
+  /** The reads with which histograms of some columns begin: of footers, and with these of the whole of small objects. */
+  def firstReads(snapshot: Snapshot, columns: Seq[Int]): Seq[() => ParquetFooter] = {
+    val refs = mutable.LinkedHashSet.empty[ObjectRef]
+    for (column <- columns) {
+      refs ++= snapshot.summary
+      refs ++= snapshot.frequenciesOf(column).map(_.ref)
+    }
+    for (ref <- refs.toSeq) yield () => objects.footer(ref)
+  }
 
   /** The row of a column in an object that has one a column. */
   private def rowOf[T](ref: ObjectRef, column: Int)(make: ObjectRow => T): Option[T] =
