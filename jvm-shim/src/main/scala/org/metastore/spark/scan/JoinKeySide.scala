@@ -17,7 +17,12 @@ import org.metastore.spark.tables.{DelegateProxy, FileRelation, TableFormats}
 private[scan] sealed abstract class JoinKeySide(plan: LogicalPlan, keys: Seq[Expression]) {
 
   /** Whether each run of the side has the same keys. A filter that waits for another sub-query may wait for its own thread. */
-  final def isRepeatable: Boolean = keys.forall(_.deterministic) && !plan.exists(!isFixed(_))
+  final def isRepeatable: Boolean = isFixed(keys) && !plan.exists(!isFixed(_))
+
+  protected def isFixed(expressions: Seq[Expression]): Boolean =
+    expressions.map(withoutCounters).forall { one =>
+      one.deterministic && !one.exists(_.isInstanceOf[PlanExpression[_]])
+    }
 
   protected def isFixed(node: LogicalPlan): Boolean
 
@@ -33,11 +38,6 @@ private[scan] sealed abstract class JoinKeySide(plan: LogicalPlan, keys: Seq[Exp
     case None => plan.stats.sizeInBytes < scan.stats.sizeInBytes
   }
 
-  protected final def hasFixedExpressions(node: LogicalPlan): Boolean =
-    node.expressions.map(withoutCounters).forall { one =>
-      one.deterministic && !one.exists(_.isInstanceOf[PlanExpression[_]])
-    }
-
   protected final def withoutCounters(expression: Expression): Expression = expression.transform {
     case counter if ScanFormats.countsRows(counter) => counter.children.head
   }
@@ -49,7 +49,7 @@ private[scan] final class BroadcastKeys(plan: LogicalPlan, keys: Seq[Expression]
 
   // A LIMIT or a sample may take other rows the next time, and other nodes may do anything.
   override protected def isFixed(node: LogicalPlan): Boolean = node match {
-    case _: Project | _: Filter | _: Join | _: Aggregate | _: Union => hasFixedExpressions(node)
+    case _: Project | _: Filter | _: Join | _: Aggregate | _: Union => isFixed(node.expressions)
     case _: DataSourceV2ScanRelation | _: LocalRelation | _: OneRowRelation | _: Range => true
     case _: InMemoryRelation | _: LogicalRDD => true
     case other => FileRelation.unapply(other).isDefined
@@ -69,9 +69,13 @@ private[scan] final class QueriedKeys(plan: LogicalPlan, keys: Seq[Expression])
   extends JoinKeySide(plan, keys) {
   import QueriedKeys._
 
+  // What users write need not be deterministic, whatever it says.
+  override protected def isFixed(expressions: Seq[Expression]): Boolean =
+    super.isFixed(expressions) && !expressions.exists(_.exists(_.isInstanceOf[UserDefinedExpression]))
+
   // A second run may see newer data, compute a cache again, or add doubles in another order.
   override protected def isFixed(node: LogicalPlan): Boolean = node match {
-    case _: Project | _: Filter | _: Join | _: Union => hasFixedExpressions(node) && !callsUsersCode(node)
+    case _: Project | _: Filter | _: Join | _: Union => isFixed(node.expressions)
     case scan: DataSourceV2ScanRelation => TableFormats.open(withoutProxy(scan.relation.table)).isDefined
     case _: LocalRelation | _: OneRowRelation | _: Range => true
     case rows: LogicalRDD => rows.rdd.isCheckpointed
@@ -100,10 +104,6 @@ private[scan] final class QueriedKeys(plan: LogicalPlan, keys: Seq[Expression])
 
 private object QueriedKeys {
   private val CheapShare = 4
-
-  // What users write need not be deterministic, whatever it says.
-  private def callsUsersCode(node: LogicalPlan): Boolean =
-    node.expressions.exists(_.exists(_.isInstanceOf[UserDefinedExpression]))
 
   private def withoutProxy(table: Table): Table =
     DelegateProxy.find(table).fold(table)(_.delegate.asInstanceOf[Table])
