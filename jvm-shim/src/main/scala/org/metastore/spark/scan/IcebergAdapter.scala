@@ -143,6 +143,7 @@ private[scan] object IcebergAdapter extends ScanFormat {
     RowLevelTarget.replace(command) { (table, operation) =>
       for {
         iceberg <- IcebergScan.find(table)
+        if DelegateProxy.find(operation).isEmpty // the optimizer may see a plan twice
         scans <- new IcebergCommand(iceberg, command, operation).scans(planner)
       } yield DelegateProxy.create(new IcebergSourceProxy(operation, scans), classOf[RowLevelOperation])
     }
