@@ -140,10 +140,9 @@ private[scan] object DeltaScan extends ScanFormat {
     }
 
   /** The Delta table behind a relation, if Delta has chosen its files. */
-  override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] = {
-    val isPrepared = relation.location.getClass.getName == Prepared
-    if (isPrepared || DeltaCommand.markOf(relation).isDefined) Some(new DeltaScan(relation, label)) else None
-  }
+  override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
+    if (isPinned(relation) || DeltaCommand.markOf(relation).isDefined) Some(new DeltaScan(relation, label))
+    else None
 
   override def isOfCommand(query: LogicalPlan): Boolean = DeltaCommand.isQueryOf(query)
   override def isPinned(relation: HadoopFsRelation): Boolean = relation.location.getClass.getName == Prepared

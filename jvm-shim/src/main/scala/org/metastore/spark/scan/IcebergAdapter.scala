@@ -86,8 +86,7 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
   private def scanned(relation: LogicalPlan): Option[(DataSourceV2Relation, IcebergScan)] = relation match {
     case scan: DataSourceV2ScanRelation => scanned(scan.relation)
     case iceberg: DataSourceV2Relation =>
-      val read = RowLevelTarget.tableOf(iceberg.table)
-      val table = DelegateProxy.find(read).fold(read)(_.delegate.asInstanceOf[Table])
+      val table = DelegateProxy.unwrap(RowLevelTarget.tableOf(iceberg.table))
       if (isSupported(table)) Some((iceberg, new IcebergScan(table))) else None
     case _ => None
   }

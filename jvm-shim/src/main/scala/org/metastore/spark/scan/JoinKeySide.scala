@@ -5,7 +5,6 @@ import org.apache.spark.sql.catalyst.expressions.{
   Alias, Expression, IsNotNull, Literal, PlanExpression, UserDefinedExpression
 }
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.LogicalRDD
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, InMemoryFileIndex, LogicalRelation}
@@ -76,7 +75,8 @@ private[scan] final class QueriedKeys(plan: LogicalPlan, keys: Seq[Expression])
   // A second run may see newer data, compute a cache again, or add doubles in another order.
   override protected def isFixed(node: LogicalPlan): Boolean = node match {
     case _: Project | _: Filter | _: Join | _: Union => isFixed(node.expressions)
-    case scan: DataSourceV2ScanRelation => TableFormats.open(withoutProxy(scan.relation.table)).isDefined
+    case scan: DataSourceV2ScanRelation =>
+      TableFormats.open(DelegateProxy.unwrap(scan.relation.table)).isDefined
     case _: LocalRelation | _: OneRowRelation | _: Range => true
     case rows: LogicalRDD => rows.rdd.isCheckpointed
     case relation: LogicalRelation => isPinned(relation)
@@ -104,9 +104,6 @@ private[scan] final class QueriedKeys(plan: LogicalPlan, keys: Seq[Expression])
 
 private object QueriedKeys {
   private val CheapShare = 4
-
-  private def withoutProxy(table: Table): Table =
-    DelegateProxy.find(table).fold(table)(_.delegate.asInstanceOf[Table])
 
   /** Whether a relation lists the same files again, and reads all of them. */
   private def isPinned(relation: LogicalRelation): Boolean = relation match {

@@ -40,6 +40,9 @@ private[spark] object DelegateProxy {
     as.cast(Proxy.newProxyInstance(loader, visible.toArray, handler))
   }
 
+  /** The object for which a stand-in of ours stands; any other object itself. */
+  def unwrap[A <: AnyRef](any: A): A = find(any).fold(any)(_.delegate.asInstanceOf[A])
+
   /** The handler behind an object, if it is one of our stand-ins. */
   def find(any: Any): Option[DelegateProxy] = any match {
     case proxy: AnyRef if Proxy.isProxyClass(proxy.getClass) =>

@@ -7,8 +7,10 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 private[scan] object JoinKeySubquery {
 
   /**
-   * The filter of a key by one of the keys of the join's other side. This build serves
-   * Spark 4.3 too, where the class has one more field.
+   * The filter of a key by one of the keys of the join's other side. One source serves Spark 4.0 to 4.3, of which the last has
+   * one more field.
+   *
+   * @param onlyInBroadcast whether the keys come from the broadcast of the join alone; else Spark may run a query for them
    */
   def apply(
       key: Expression,
