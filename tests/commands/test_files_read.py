@@ -42,11 +42,16 @@ def source(spark):
     spark.range(100, 1000, 300).selectExpr("id k", "CAST(id AS INT) code").createOrReplaceTempView(SOURCE)
 
 
+def file_column(target: Target) -> str:
+    return "_file" if target.kind.format == "iceberg" else "_metadata.file_path"
+
+
 def files_with(target: Target, condition: str) -> int:
     """Data files with a row that satisfies a condition."""
     with conf(target.spark, **WITHOUT_US):
-        file = "_file" if target.kind.format == "iceberg" else "_metadata.file_path"
-        return len(target.spark.sql(f"SELECT DISTINCT {file} FROM {target.name} WHERE {condition}").collect())
+        return len(
+            target.spark.sql(f"SELECT DISTINCT {file_column(target)} FROM {target.name} WHERE {condition}").collect()
+        )
 
 
 def read_by(target: Target, statement: str, mode: str) -> int:
@@ -112,8 +117,7 @@ def test_keys_of_a_source_that_may_change_find_no_files_of_an_upsert(target, sou
 @pytest.mark.parametrize("key", [pytest.param("t.id = s.k", marks=pytest.mark.campaign), "t.s = s.s"])
 def test_thousands_of_keys_find_their_files(target, key, tmp_path):
     """The keys of five files, which bounds do not tell apart."""
-    file = "_file" if target.kind.format == "iceberg" else "_metadata.file_path"
-    rows = target.spark.table(target.name).selectExpr("id k", "s", "code", f"{file} file").collect()
+    rows = target.spark.table(target.name).selectExpr("id k", "s", "code", f"{file_column(target)} file").collect()
     files = sorted({row.file for row in rows})[:5]
     keys = [(row.k, row.s, row.code) for row in rows if row.file in files]
     assert len(keys) > 1000
@@ -200,6 +204,8 @@ def test_a_plan_that_is_optimized_twice_stays_the_same(target, source, statement
         pytest.skip("Delta plans its commands by queries of its own")
     system = target.spark._jvm.System
     system.setProperty("spark.testing", "true")
-    plan = target.spark.sql("EXPLAIN " + statement.format(t=target.name)).head()[0]
-    system.clearProperty("spark.testing")
+    try:
+        plan = target.spark.sql("EXPLAIN " + statement.format(t=target.name)).head()[0]
+    finally:
+        system.clearProperty("spark.testing")
     assert "Error occurred" not in plan
