@@ -4,6 +4,7 @@
     uv run python benchmarks/tpc.py h --scale 0.1 --runs 1
     uv run python benchmarks/tpc.py ds --runs 0 --queries 3 14  # compares rows and plans only
     uv run python benchmarks/tpc.py job --runs 3 --without off  # the Join Order Benchmark
+    uv run python benchmarks/tpc.py ds --scale 0.1 --planning  # plans alone: the first, second and tenth of a driver
     uv run python benchmarks/tpc.py ds --work FOLDER           # data and analyzed tables stay there for the next run
 
 Of TPC-H lineitem and orders are ordered by date, of TPC-DS sales and returns in stores and the inventory, of JOB the
@@ -34,6 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import plans
+import tpc_planning
 from common import median, planning, report, save, spark_session
 from pyspark.sql import functions
 
@@ -165,12 +167,22 @@ def totals(rows: list[Row]) -> Row:
     }
 
 
+def report_planning(name: str, queries: dict[str, str], sessions: dict[str, SparkSession], scale: float) -> int:
+    """Prints and saves how long the queries are planned."""
+    rows = tpc_planning.measure(queries, sessions)
+    report(name, rows, scale=scale, rounds=tpc_planning.compare(rows))
+    for turn, facts in tpc_planning.compare(rows).items():
+        print(turn, facts)
+    return 0
+
+
 def main() -> int:
     """Runs the queries; 1 if the rows of any of them differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("benchmark", choices=QUERIES, help="TPC-H, TPC-DS or JOB")
     parser.add_argument("--scale", type=float, default=1.0, help="scale factor (default 1)")
     parser.add_argument("--runs", type=int, default=5, help="counted runs of each query (default 5)")
+    parser.add_argument("--planning", action="store_true", help="plan the queries ten times, and run none")
     parser.add_argument("--queries", nargs="*", help="numbers of queries (default all)")
     parser.add_argument(
         "--without", nargs="*", choices=WITHOUT, default=[*WITHOUT], help="compared with (default both)"
@@ -182,6 +194,7 @@ def main() -> int:
     work.mkdir(parents=True, exist_ok=True)
     source = data(work, given.benchmark, given.scale)
     queries = json.loads((source / "queries.json").read_text())
+    selected = {number: queries[number].strip().rstrip(";") for number in given.queries or queries}
     rows: list[Row] = []
     changed: dict[str, list[Row]] = {}
     with spark_session(work, **{"spark.sql.ansi.doubleQuotedIdentifiers": "true"}) as on:
@@ -189,8 +202,10 @@ def main() -> int:
         sessions = without(on, {"off", *given.without}) | {"on": on}
         for session in sessions.values():
             session.sql(f"USE {namespace}")
-        for number in given.queries or queries:
-            row, changes = compare(number, queries[number].strip().rstrip(";"), sessions, given.runs)
+        if given.planning:
+            return report_planning(f"{name}-planning", selected, sessions, given.scale)
+        for number, query in selected.items():
+            row, changes = compare(number, query, sessions, given.runs)
             rows.append(row)
             changed |= {number: changes} if changes else {}
             facts = {"scale": given.scale, "runs": given.runs, **totals(rows), "plans": changed}
