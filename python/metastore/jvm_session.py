@@ -55,14 +55,17 @@ def to_jvm_session(spark: SparkSession) -> Any:
     return spark._jsparkSession
 
 
-def read_storage_properties(spark: SparkSession, table: str, uuid: str, location: str) -> dict[str, str]:
+def read_storage_properties(
+    spark: SparkSession, table: str, uuid: str, location: str, *, anew: bool = False
+) -> dict[str, str]:
     """Return a table's own settings and keys for a location, as its format calls them; none if it has none.
 
-    Fails if the name stands for a table of another uuid by now.
+    Fails if the name stands for a table of another uuid by now. The session may keep the table with keys that end
+    soon: `anew` asks its catalog.
     Over py4j, not by SQL: answers of SQL are shown to people.
     """
     shim = load_shim_class(spark, "TableStorage")
-    return dict(shim.properties(to_jvm_session(spark), table, uuid, location))
+    return dict(shim.properties(to_jvm_session(spark), table, uuid, location, anew))
 
 
 def list_storage_prefixes(spark: SparkSession, table: str, uuid: str) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import metastore
 from commands.targets import WITH_KEYS, WITHOUT_US, parameters
 from commands.twins import fill
 
@@ -31,6 +32,12 @@ OTHER_WRITERS = {
 }
 """What the other writer does while the command runs, with its statement."""
 UPDATE = "UPDATE {t} SET x = wait_for_other(x) WHERE s = md5('78')"
+READERS = {
+    "ANALYZE in Python": lambda spark, table: metastore.analyze(spark, table, progress=False),
+    "ANALYZE in SQL": lambda spark, table: spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS"),
+    "locate": lambda spark, table: metastore.locate(spark, table, "id", spark.range(3)).collect(),
+}
+"""What looks at the newest snapshot of a table while a command runs."""
 _names = itertools.count()
 
 
@@ -115,3 +122,18 @@ def _end_of_both(
 
     change = target.run(both, settings)
     return change.error, change.rows
+
+
+@pytest.mark.parametrize("kind", parameters("copy-on-write"))
+def test_after_a_command_its_session_reads_what_it_wrote(spark, kind, tmp_path):
+    """A table that its catalog keeps is the one to which the commands of the session commit."""
+    target = fill(spark, kind, f"conflicts_{next(_names)}")
+    meeting = Meeting(tmp_path)
+    spark.udf.register("wait_for_other", meeting.waiting_function(), "double")
+    for what, look in READERS.items():
+        number = float(next(_names))
+        command = f"UPDATE {target.name} SET x = wait_for_other({number}D) WHERE s = md5('78')"
+        meeting.run_beside(lambda: spark.sql(command), lambda: look(spark, target.name))  # noqa: B023 - runs now
+        read = spark.sql(f"SELECT x FROM {target.name} WHERE s = md5('78')").collect()
+        assert {row.x for row in read} == {number}, what
+    target.drop()

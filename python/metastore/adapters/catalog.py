@@ -42,14 +42,20 @@ class CatalogEntry:
         return self.name == self.identifier
 
 
-def look_up_table(spark: SparkSession, table: str) -> CatalogEntry:
-    """Look up a table by name, and require that the user may read all of it."""
+def look_up_table(spark: SparkSession, table: str, *, newest: bool = False) -> CatalogEntry:
+    """Look up a table by name, and require that the user may read all of it.
+
+    Args:
+        spark: The session.
+        table: Its name.
+        newest: Whether the session's later reads are to see its newest snapshot.
+    """
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # noqa: PLC0415 - no types
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
 
     parts = split_name(table)
     identifier = quote_name(parts)
-    query = f"SELECT facts FROM metastore_facts('{escape_literal(identifier)}', files => false)"
+    query = f"SELECT facts FROM metastore_facts('{escape_literal(identifier)}', files => false, newest => {newest})"
     try:
         with translate_errors(table, spark):
             (row,) = spark.sql(query).collect()

@@ -53,7 +53,6 @@ class TableFormat:
         has_sql_paths: Whether SQL reads a table by its path.
         may_hide_positions: Whether some tables show no positions.
         deleted_sql: SQL of whether a row is deleted, where deleted rows can be read as well.
-        is_cached: Whether Spark caches a table's metadata until REFRESH TABLE.
         read_lineage: Reads the snapshots from the metadata in a table's folder, without Spark; None if these are
             uncertain.
         read_properties: Reads the table properties from the metadata in a table's folder, without Spark; None if
@@ -76,7 +75,6 @@ class TableFormat:
     has_sql_paths: bool = True
     may_hide_positions: bool = False
     deleted_sql: str | None = None
-    is_cached: bool = False
     read_lineage: Callable[[Folder], Lineage | None] = lambda _: None
     read_properties: Callable[[Folder], Mapping[str, str] | None] = lambda _: None
     refuse_expressions: Callable[[TableFacts], str | None] = lambda _: None

@@ -167,7 +167,6 @@ FORMAT = TableFormat(
     shows_uri=False,
     position_sql="_pos",
     deleted_sql="_deleted",
-    is_cached=True,
     read_lineage=read_lineage,
     read_properties=read_properties,
     refuse_expressions=_refuse_expressions,

@@ -17,17 +17,15 @@ if TYPE_CHECKING:
     from metastore.adapters.table_facts import TableFacts
 
 
-def load_facts(spark: SparkSession, table: str) -> TableFacts:
-    """Load the facts of the table of that name, at its newest snapshot."""
-    return load_entry_facts(spark, look_up_table(spark, table))
+def load_facts(spark: SparkSession, table: str, *, newest: bool = True) -> TableFacts:
+    """Load the facts of the table of that name, at its newest snapshot or at the newest that the session knows."""
+    return load_entry_facts(spark, look_up_table(spark, table), newest=newest)
 
 
-def load_entry_facts(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
+def load_entry_facts(spark: SparkSession, entry: CatalogEntry, *, newest: bool = True) -> TableFacts:
     """Load the facts of a table that was looked up."""
     table_format = describe_format(entry.provider)
-    if table_format.is_cached:
-        spark.sql(f"REFRESH TABLE {entry.identifier}")
-    answer = ask_shim(spark, entry)
+    answer = ask_shim(spark, entry, newest=newest)
     facts = table_format.complete(answer)
     if facts.snapshot is None or not answer.has_current_schema:
         return facts

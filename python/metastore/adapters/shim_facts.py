@@ -40,9 +40,9 @@ class ShimAnswer:
     has_current_schema: bool
 
 
-def ask_shim(spark: SparkSession, entry: CatalogEntry) -> ShimAnswer:
+def ask_shim(spark: SparkSession, entry: CatalogEntry, *, newest: bool) -> ShimAnswer:
     """Ask the shim about a table by its name."""
-    query = f"SELECT * FROM metastore_facts('{escape_literal(entry.identifier)}')"
+    query = f"SELECT * FROM metastore_facts('{escape_literal(entry.identifier)}', newest => {newest})"
     with translate_errors(entry.name):
         rows = collect_arrow(spark.sql(query))
     (text,) = rows.column("facts").drop_null().to_pylist()

@@ -139,8 +139,6 @@ class _KeyTable:
 
     def read_rows(self, condition: str = "true") -> DataFrame:
         """Return the live rows at the newest snapshot; planning skips files by the condition."""
-        if self.format.is_cached:
-            self.spark.sql(f"REFRESH TABLE {self.entry.identifier}")
         select_list = ", ".join(self.select_list)
         return self.spark.sql(f"SELECT {select_list} FROM {self.entry.identifier} WHERE {condition}")
 
@@ -180,7 +178,7 @@ def locate_rows(spark: SparkSession, table: str, columns: Sequence[str], keys: D
 
 def _read_chosen_files(key_table: _KeyTable, names: Sequence[str], keys: _CollectedKeys, *, pruned: bool) -> DataFrame:
     """Return the rows of the data files that may have a key, or of all files if not pruned."""
-    facts = load_entry_facts(key_table.spark, key_table.entry)
+    facts = load_entry_facts(key_table.spark, key_table.entry, newest=False)
     columns = [_find_key_column(facts.columns, name, facts.name) for name in names]
     candidates = None
     if pruned:
@@ -189,7 +187,7 @@ def _read_chosen_files(key_table: _KeyTable, names: Sequence[str], keys: _Collec
 
 
 def _open_key_table(spark: SparkSession, table: str, names: Sequence[str]) -> _KeyTable:
-    entry = look_up_table(spark, table)
+    entry = look_up_table(spark, table, newest=True)
     table_format = describe_format(entry.provider)
     _require_readable_by_path(entry, table_format, table)
     schema = spark.table(entry.identifier).schema

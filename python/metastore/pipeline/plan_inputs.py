@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from metastore import configuration
@@ -116,13 +117,15 @@ class PlanInputs:
         return Coverage(self.block_files.read(resolved), self.facts.files)
 
 
-def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
+def read_inputs(spark: SparkSession, statement: AnalyzeStatement, *, is_automatic: bool = False) -> PlanInputs:
     """Look up the table and its statistics, and check the statement against them."""
+    # What this session wrote it knows. A table that is refreshed while a command runs can fail the command.
+    load = partial(load_facts, spark, statement.table, newest=not is_automatic)
     values = _resolve_settings(spark, statement)
-    facts = load_facts(spark, statement.table)
+    facts = load()
     store, task_store = open_table_store(spark, facts.identity, facts.identifier, writable=True)
     access = find_data_file_access(spark, facts, task_store)
-    facts = wait_for_young_files(facts, store, lambda: load_facts(spark, statement.table))
+    facts = wait_for_young_files(facts, store, load)
     block_files = BlockFilesCache(store)
     facts = count_rows(spark, facts, store, block_files, access)
     facts = recall_deleted_rows(facts, store)
@@ -162,6 +165,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
         is_repair=statement.repair,
         user_statistics=users,
         failed_expressions=expressions.failed,
+        is_automatic=is_automatic,
         is_publishing=values[PUFFIN] and describe_format(facts.format).publish_sketches is not None,
         extras=extras,
         jobs=jobs,

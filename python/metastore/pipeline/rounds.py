@@ -57,7 +57,7 @@ def run_in_turn(spark: SparkSession, statement: AnalyzeStatement, progress: bool
     """Run a statement that nobody typed; return None if another driver already runs the same one."""
     started = time.monotonic()
     with _running(spark, statement, progress) as running_progress:
-        inputs = replace(read_inputs(spark, statement), is_automatic=True)
+        inputs = read_inputs(spark, statement, is_automatic=True)
         with claim(inputs.store, statement.depth) as is_ours:
             if not is_ours:
                 return None

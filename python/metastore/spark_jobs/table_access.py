@@ -90,13 +90,14 @@ def find_table_credentials(spark: SparkSession, table: TableIdentity, identifier
 
 def _find_new_credentials(spark: SparkSession, table: TableIdentity, identifier: str, uri: str) -> Credentials:
     """Find the credentials of a location of a table that the catalog gives now."""
-    spark.sql(f"REFRESH TABLE {identifier}")  # the session may have cached the table with its keys
-    return find_file_io_credentials(uri, _read_storage_properties(spark, table, identifier, uri))
+    return find_file_io_credentials(uri, _read_storage_properties(spark, table, identifier, uri, anew=True))
 
 
-def _read_storage_properties(spark: SparkSession, table: TableIdentity, identifier: str, uri: str) -> dict[str, str]:
+def _read_storage_properties(
+    spark: SparkSession, table: TableIdentity, identifier: str, uri: str, *, anew: bool = False
+) -> dict[str, str]:
     with raise_as_ours(table.name):
-        return jvm_session.read_storage_properties(spark, identifier, table.uuid, uri)
+        return jvm_session.read_storage_properties(spark, identifier, table.uuid, uri, anew=anew)
 
 
 def find_session_credentials(spark: SparkSession, uri: str) -> Credentials:

@@ -166,18 +166,20 @@ object FormatsFunction extends TableFunction("formats") {
 }
 
 /**
- * `metastore_facts(table [, files])`: the metadata of a table that ANALYZE needs and only the JVM can read. Python reads it through
- * SQL. The first row has `facts`, JSON; each other row is one data file.
+ * `metastore_facts(table [, files] [, newest])`: the metadata of a table that ANALYZE needs and only the JVM can read. Python reads
+ * it through SQL. The first row has `facts`, JSON; each other row is one data file. With `newest => false` the table is what the
+ * session knows of it.
  */
 object FactsFunction extends TableFunction("facts") {
   private val mapper = new ObjectMapper
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val name = call.text("table")
-    if (call.optional("files").contains("false"))
-      Seq(factsRow(identity(TableLookup.find(session, name))))
+    val handle =
+      if (call.optional("newest").contains("false")) TableLookup.find(session, name)
+      else TableLookup.findAnew(session, name)
+    if (call.optional("files").contains("false")) Seq(factsRow(identity(handle)))
     else {
-      val handle = TableLookup.findAnew(session, name)
       requireSupported(session, name, handle.table)
       allFacts(session, handle)
     }

@@ -15,6 +15,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, Table, TableCatalog}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.types.{DataType, Decimal, DecimalType, StructField, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -130,6 +131,14 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   override def properties: Map[String, String] =
     call[java.util.Map[String, String]](table, "properties").asScala.toMap
+
+  override def refresh(): Boolean = {
+    val before = metadata
+    call[AnyRef](table, "refresh")
+    metadata ne before
+  }
+
+  private def metadata = call[AnyRef](call[AnyRef](table, "operations"), "current")
 
   override def nameMapping: Option[String] = properties.get(NameMapping.Property)
 
@@ -310,6 +319,13 @@ object IcebergTable extends TableFormat {
   override def is(table: Table): Boolean = holds(table, DataTableClass)
 
   override def open(table: Table): Option[LakeTable] = if (is(table)) Some(IcebergTable(table)) else None
+
+  override def openUnkept(relation: DataSourceV2Relation): Option[LakeTable] =
+    for {
+      catalog <- relation.catalog
+      identifier <- relation.identifier if is(relation.table)
+      table <- IcebergCatalogs.load(catalog, identifier)
+    } yield new IcebergTable(relation.table, table)
 
   /** Whether Spark's table is one of Iceberg's metadata tables, such as `t.files`: tables of the same class. */
   override def isMetadataTable(table: Table): Boolean = holds(table, MetadataTableClass)

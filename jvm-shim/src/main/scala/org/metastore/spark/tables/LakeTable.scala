@@ -70,6 +70,9 @@ trait LakeTable {
   /** Whether a session keeps the listing of a table of its catalog. */
   def isKeptBySession: Boolean = false
 
+  /** Reads the metadata anew that the session's catalog keeps of the table; whether they have changed. */
+  def refresh(): Boolean = false
+
   /** Table properties. */
   def properties: Map[String, String] = Map.empty
 

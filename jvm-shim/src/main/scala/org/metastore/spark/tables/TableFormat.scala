@@ -6,6 +6,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, Table, TableCatalog}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /** A table format: all that generic code asks of one, so that no generic code names one. */
 trait TableFormat {
@@ -24,6 +25,9 @@ trait TableFormat {
 
   /** The table that a catalog loads, where that alone tells of it. */
   def open(table: Table): Option[LakeTable] = None
+
+  /** The table of a relation, loaded anew, which its catalog does not keep; None where its catalog keeps none. */
+  def openUnkept(relation: DataSourceV2Relation): Option[LakeTable] = None
 
   /** The table that a relation of Spark's older kind reads. */
   def open(relation: LogicalRelation): Option[LakeTable] = None

@@ -36,6 +36,9 @@ object TableFormats {
     case _ => None
   }
 
+  /** The table of a relation, loaded anew, which its catalog does not keep. */
+  def openUnkept(relation: DataSourceV2Relation): Option[LakeTable] = first(_.openUnkept(relation))
+
   /** The name of the reader of a table that is of one of the formats, but that we cannot open. */
   def otherReader(table: Table): Option[String] = first(_.otherReader(table))
 

@@ -1,6 +1,7 @@
 package org.metastore.spark.tables
 
 import scala.util.{Success, Try}
+import scala.util.control.NonFatal
 
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
@@ -31,7 +32,8 @@ object TableLookup {
 
   /**
    * As `find`, with the files that the table has now. The listing that the session keeps is dropped, not refreshed: queries that
-   * run list their files from it, and would find none meanwhile.
+   * run list their files from it, and would find none meanwhile. The table that a catalog keeps is refreshed, not dropped: a command
+   * that runs commits to it, and later queries would read another one, from before the commit.
    */
   def findAnew(session: SparkSession, name: String): TableHandle = {
     val handle = find(session, name)
@@ -39,7 +41,25 @@ object TableLookup {
       case Some(kept) if handle.table.isKeptBySession =>
         session.sessionState.catalog.invalidateCachedTable(kept)
         find(session, name)
-      case _ => handle
+      case _ => if (hasChanged(session, handle)) find(session, name) else handle
+    }
+  }
+
+  private def hasChanged(session: SparkSession, handle: TableHandle): Boolean =
+    try handle.table.refresh()
+    catch {
+      // It was dropped, or another one has its name: nobody commits to what the catalog keeps.
+      case NonFatal(_) =>
+        handle.name.foreach(name => session.sql(s"REFRESH TABLE $name"))
+        true
+    }
+
+  /** As `resolve`, loaded by the catalog now, and not kept: with keys that do not end soon. */
+  def resolveUnkept(session: SparkSession, name: String): LakeTable = {
+    val kept = resolve(session, name)
+    relation(selectAll(session, name)) match {
+      case v2: DataSourceV2Relation => TableFormats.openUnkept(v2).getOrElse(kept)
+      case _ => kept
     }
   }
 
