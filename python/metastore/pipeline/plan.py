@@ -126,8 +126,10 @@ def make_plan(inputs: PlanInputs, state: RoundState, manifest: Manifest | None) 
     damage = skip_deeper_blocks(state.damage, sound, inputs.request.depth)
     state = replace(state, damage=damage)
     base = _select_sound_blocks(sound, damage)
-    adopted = _find_adoptable_blocks(inputs, damage, sound, inputs.cover(base))
-    coverage = inputs.cover([*base, *adopted])
+    coverage = inputs.cover(base)
+    adopted = _find_adoptable_blocks(inputs, damage, sound, coverage)
+    if adopted:
+        coverage = inputs.cover([*base, *adopted])
     reason = "blocks of a killed ANALYZE" if adopted else _find_reason(inputs, state, sound, coverage)
     if reason is None:
         broken = _find_broken_blocks(inputs, coverage)
@@ -240,7 +242,7 @@ def _find_missing_objects(inputs: PlanInputs, manifest: Manifest) -> str | None:
 
 def plan_work(coverage: Coverage, requests: Sequence[AnalyzeRequest]) -> tuple[MissingStatistics, ...]:
     """Find the requested statistics that no block holds; work for one request counts as done for the next."""
-    knowledge = {key: tuple(parts) for key, parts in coverage.knowledge.items()}
+    knowledge = dict(coverage.knowledge)
     work: list[MissingStatistics] = []
     for request in requests:
         for part in find_missing(knowledge, request):

@@ -39,16 +39,21 @@ class Coverage:
 
     def __init__(self, blocks: Sequence[BlockFiles], files: Sequence[DataFile]) -> None:
         self.blocks = blocks
-        self.knowledge: dict[FileKey, list[FileKnowledge]] = {file.key: [] for file in files}
+        self.knowledge: dict[FileKey, tuple[FileKnowledge, ...]] = {file.key: () for file in files}
         for indexed in blocks:
             self._add_block(indexed)
 
     def _add_block(self, indexed: BlockFiles) -> None:
         statistics = frozenset(indexed.block.statistics.items())
-        for key in indexed.ordinals.keys() & self.knowledge.keys():
-            file = indexed.ordinals[key]
-            knowledge = FileKnowledge(indexed.depth, indexed.known_columns(file), statistics)
-            self.knowledge[key].append(knowledge)
+
+        @cache  # most files have the same knowledge: one tuple serves them all
+        def extend(knowledge: tuple[FileKnowledge, ...], columns: frozenset[ColumnKey]) -> tuple[FileKnowledge, ...]:
+            return (*knowledge, FileKnowledge(indexed.depth, columns, statistics))
+
+        for key, file in indexed.ordinals.items():
+            knowledge = self.knowledge.get(key)
+            if knowledge is not None:
+                self.knowledge[key] = extend(knowledge, indexed.known_columns(file))
 
     @property
     def live_blocks(self) -> list[BlockFiles]:
@@ -84,7 +89,7 @@ class Coverage:
         needed = [(DEPTHS[block.computed], frozenset[tuple[str, int]]())]
         needed += [(DEPTHS[FULL], frozenset({statistic})) for statistic in new_statistics]
         live_keys = read_ordinals(files).keys() & self.knowledge.keys()
-        for knowledge in {tuple(self.knowledge[key]) for key in live_keys}:
+        for knowledge in {self.knowledge[key] for key in live_keys}:
             if not knowledge:
                 return True
             if _lacks_columns(knowledge, new_columns, needed):
@@ -103,7 +108,7 @@ class Coverage:
         unite = cache(partial(union_columns, least=least, statistics=statistics))  # most files have the same knowledge
 
         def find_columns(key: FileKey) -> frozenset[ColumnKey]:
-            return unite(tuple(self.knowledge.get(key, ())))
+            return unite(self.knowledge.get(key, ()))
 
         return find_columns
 
@@ -113,7 +118,7 @@ class Coverage:
 
     def count_columns(self, columns: Sequence[Column]) -> int:
         """Count the columns with statistics of some live file."""
-        entries = chain.from_iterable(self.knowledge.values())
+        entries = chain.from_iterable(set(self.knowledge.values()))
         column_sets = {entry.columns for entry in entries}
         covered = frozenset[ColumnKey]().union(*column_sets)
         return len(column_keys(columns) & covered)
