@@ -14,7 +14,7 @@ from metastore import jars
 from metastore.errors import JarNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark import RDD, SparkContext
     from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # ruff: noqa: SLF001
 
 _LAST_SECONDS = 10.0
+_ROWS_AT_ONCE = 100_000  # one text of py4j holds them
 
 
 def get_executed_plan(frame: DataFrame) -> Any:
@@ -35,6 +36,28 @@ def estimate_size(frame: DataFrame) -> tuple[int, int | None]:
     statistics = frame._jdf.queryExecution().optimizedPlan().stats()
     rows = statistics.rowCount()
     return int(statistics.sizeInBytes()), int(rows.get()) if rows.isDefined() else None
+
+
+def encode_local_rows(frame: DataFrame, flags: Sequence[bool]) -> Iterator[bytes] | None:
+    """Encode rows that a query has in the driver already as Arrow streams, without a job; None for other queries.
+
+    Args:
+        frame: The query.
+        flags: The last arguments of Spark's method, which differ between its versions.
+    """
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    if plan.nodeName() != "LocalRelation":
+        return None
+    jvm: Any = frame.sparkSession._jvm
+    converters = getattr(getattr(jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters$"), "MODULE$")
+    most_bytes = 0  # no limit
+    arguments = [plan.data().iterator(), plan.schema(), _ROWS_AT_ONCE, most_bytes, "UTC", *flags]
+    return _iterate_jvm(converters.toBatchWithSchemaIterator(*arguments))
+
+
+def _iterate_jvm(elements: Any) -> Iterator[Any]:
+    while elements.hasNext():
+        yield elements.next()
 
 
 def get_hadoop_configuration(spark: SparkSession, settings: Mapping[str, str] = MappingProxyType({})) -> Any:

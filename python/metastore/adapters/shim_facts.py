@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from metastore.adapters import refusals
 from metastore.adapters.catalog import escape_literal
 from metastore.adapters.shim_calls import translate_errors
-from metastore.adapters.spark_versions import collect_arrow
+from metastore.adapters.spark_versions import collect_local_arrow
 from metastore.adapters.table_facts import Refusal, TableFacts
 from metastore.format.data_files import DataFile
 from metastore.format.table_column import CASTING, Column, decimal_type, encoding_of
@@ -44,7 +44,7 @@ def ask_shim(spark: SparkSession, entry: CatalogEntry, *, newest: bool) -> ShimA
     """Ask the shim about a table by its name."""
     query = f"SELECT * FROM metastore_facts('{escape_literal(entry.identifier)}', newest => {newest})"
     with translate_errors(entry.name):
-        rows = collect_arrow(spark.sql(query))
+        rows = collect_local_arrow(spark.sql(query))
     (text,) = rows.column("facts").drop_null().to_pylist()
     answer = json.loads(text)
     columns, refused = _make_columns(answer["leaves"], entry.provider)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from metastore import jvm_session
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -52,6 +54,20 @@ def collect_arrow(frame: DataFrame) -> pa.Table:
     if hasattr(frame, "toArrow"):
         return frame.toArrow()
     return _collect_batches(frame)  # Spark 3.5
+
+
+def collect_local_arrow(frame: DataFrame) -> pa.Table:
+    """Collect a DataFrame whose rows are in the driver already as an Arrow table; tasks would be sent all rows."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    fails_on_duplicates, has_large_types = True, False
+    flags = [fails_on_duplicates]
+    if installed_spark_line() >= (4, 0):
+        flags.append(has_large_types)
+    streams = jvm_session.encode_local_rows(frame, flags)
+    if streams is None:
+        return collect_arrow(frame)
+    return pa.concat_tables(pa.ipc.open_stream(stream).read_all() for stream in streams)
 
 
 def create_frame(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
