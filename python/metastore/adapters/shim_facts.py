@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
 
 from metastore.adapters import refusals
 from metastore.adapters.catalog import escape_literal
@@ -18,6 +21,7 @@ from metastore.format.value_rendering import decimal_to_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from metastore.adapters.catalog import CatalogEntry
@@ -49,8 +53,7 @@ def ask_shim(spark: SparkSession, entry: CatalogEntry, *, newest: bool) -> ShimA
     answer = json.loads(text)
     columns, refused = _make_columns(answer["leaves"], entry.provider)
     columns_by_key = {column.key: column for column in columns}
-    file_rows = rows.slice(1).drop_columns(["facts"]).to_pylist()
-    files = tuple(_make_file(row, columns_by_key) for row in file_rows)
+    files = _make_files(rows.slice(1), columns_by_key)
     facts = TableFacts(
         format=entry.provider,
         uuid=answer["uuid"],
@@ -96,24 +99,37 @@ def _make_columns(
     return tuple(columns), tuple(refused)
 
 
-def _make_file(row: Mapping[str, Any], columns: Mapping[str, Column]) -> DataFile:
-    return DataFile(
-        path=row["path"],
-        size=row["size"],
-        rows=row["rows"],
-        format=row["format"],
-        partition=dict(row["partition"]),
-        constants=_parse_stored_values(dict(row["constants"]), columns),
-        unknown=frozenset(row["unknown"]),
-        encrypted=row["encrypted"],
-        deletes=row["deletes"],
-        deleted_rows=row["deleted_rows"],
-        open_location=row["location"],
-        modified=row["modified"],
-        names=dict(row["names"]),
-        delete_files=row["deletes"] if row["deleted_rows"] is None else None,
-        has_equality_deletes=row["equality_deletes"],
-    )
+def _make_files(rows: pa.Table, columns: Mapping[str, Column]) -> tuple[DataFile, ...]:
+    """Make the data files, column by column; equal partitions and constants of files are one object."""
+    parse_constants = cache(lambda texts: _parse_stored_values(dict(texts), columns))
+    deletes = rows.column("deletes")
+    values = {
+        "path": rows.column("path").to_pylist(),
+        "size": rows.column("size").to_pylist(),
+        "rows": rows.column("rows").to_pylist(),
+        "format": rows.column("format").to_pylist(),
+        "partition": map(cache(dict), _read_tuples(rows, "partition")),
+        "constants": map(parse_constants, _read_tuples(rows, "constants")),
+        "unknown": map(cache(frozenset), _read_tuples(rows, "unknown")),
+        "encrypted": rows.column("encrypted").to_pylist(),
+        "deletes": deletes.to_pylist(),
+        "deleted_rows": rows.column("deleted_rows").to_pylist(),
+        "delete_files": pc.if_else(pc.is_null(rows.column("deleted_rows")), deletes, None).to_pylist(),
+        "has_equality_deletes": rows.column("equality_deletes").to_pylist(),
+        "open_location": rows.column("location").to_pylist(),
+        "modified": rows.column("modified").to_pylist(),
+        "names": map(cache(dict), _read_tuples(rows, "names")),
+    }
+    in_order = [values[field.name] for field in fields(DataFile)]
+    return tuple(map(DataFile, *in_order))
+
+
+def _read_tuples(rows: pa.Table, name: str) -> list[tuple[Any, ...]]:
+    """Read a column of lists, or of maps as lists of pairs."""
+    column = rows.column(name)
+    if not any(len(chunk.values) for chunk in column.chunks):  # mostly all are empty
+        return [()] * len(column)
+    return list(map(tuple, column.to_pylist()))
 
 
 def _parse_stored_values(texts: Mapping[str, str | None], columns: Mapping[str, Column]) -> dict[str, Any]:
