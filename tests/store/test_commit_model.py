@@ -148,12 +148,12 @@ def without_grace(monkeypatch):
 def listing_last(monkeypatch):
     find = retention.find_garbage
 
-    def reordered(grace):
+    def reordered(grace, earlier):
         log = yield ListLog()
         manifests = {}
         for number in log:
             manifests[number] = yield ReadLog(number)
-        steps, answer = find(grace), None
+        steps, answer = find(grace, earlier), None
         while True:
             try:
                 request = steps.send(answer)
@@ -174,7 +174,7 @@ def keeping_the_newest_alone(monkeypatch):
 def forgetting_details(monkeypatch):
     def named_by(number, _):
         data = yield ReadLog(number)
-        return retention.find_object_names(data)
+        return retention.NamesInManifest(retention.find_object_names(data), "", None)
 
     monkeypatch.setattr(retention, "_read_names", named_by)
 

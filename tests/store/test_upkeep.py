@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 import uuid
 from dataclasses import replace
@@ -12,7 +13,8 @@ import pytest
 
 import metastore
 from metastore.errors import CollectionRefused, FormatTooNew, NoStatistics, StoreNotWritable
-from metastore.store import Store
+from metastore.format.manifest import Manifest
+from metastore.store import Store, retention
 from metastore.store.local_blobs import LocalBlobs
 from metastore.store.repair import find_orphan_blocks
 from store.made import TABLE, adding, block, folder, listed
@@ -122,6 +124,66 @@ def test_the_log_loses_its_oldest_first(store, monkeypatch):
     assert order == [f"log/{n:020}.json" for n in (1, 2, 3)]
     metastore.gc(store.uri, delete=True)
     assert Store.open(store.uri, writable=True).commit(TABLE, adding()).sequence == 6
+
+
+@pytest.fixture
+def read_numbers(monkeypatch):
+    """The numbers of the manifests that are read."""
+    numbers = []
+    read = Store._read_log
+
+    def noted(self, request):
+        numbers.append(request.sequence)
+        return read(self, request)
+
+    monkeypatch.setattr(Store, "_read_log", noted)
+    return numbers
+
+
+def commit_some(store, paths):
+    """Commits a block in place of all others, and again; returns the objects that each of the manifests names."""
+    return [objects(store.commit(TABLE, lambda old, path=path: replacing(block(store, [path]))(old or Manifest(TABLE))))
+            for path in paths]  # fmt: skip
+
+
+def searched(store, days=7):
+    return {blob.path for blob in store.find_garbage(days * DAY, delete=False).blobs}
+
+
+def searched_anew(store, days=7):
+    return {blob.path for blob in store.run(retention.find_garbage(days * DAY)).blobs}
+
+
+def test_a_process_reads_each_manifest_once_to_find_garbage(store, read_numbers):
+    commit_some(store, "abcd")
+    assert searched(store) == set()
+    commit_some(store, "ef")
+    read_numbers.clear()
+    assert searched(store) == set()
+    assert read_numbers == [4, 5, 6]
+    age(store, 8)
+    age(store, 1, *(f"{number:020}.json" for number in (4, 5, 6)))  # so number 3 was the newest until a day ago
+    read_numbers.clear()
+    found = searched(store)
+    assert read_numbers == [6]
+    assert len(found) == 6  # two manifests, each with a block of two objects
+    assert found == searched_anew(store)
+    assert searched(store, days=0) == searched_anew(store, days=0)
+    assert searched(store) == found
+
+
+def test_a_log_in_place_of_another_is_read_anew(store, read_numbers):
+    commit_some(store, "abc")
+    assert searched(store) == set()
+    shutil.rmtree(folder(store))
+    again = Store.open(store.uri, writable=True)
+    *_, last = commit_some(again, "abc")
+    age(store, 8)
+    read_numbers.clear()
+    found = searched(again)
+    assert read_numbers == [3, 2, 3]
+    assert found.isdisjoint(last)
+    assert found == searched_anew(again)
 
 
 def test_details_are_needed_by_the_data_files_that_name_them(store):

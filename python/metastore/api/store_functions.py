@@ -10,7 +10,6 @@ from metastore.reading.discovery import Discovery, discover
 from metastore.spark.discovery_by_name import discover_by_name
 from metastore.spark.session import check_session
 from metastore.store.compaction import compact_store
-from metastore.store.retention import collect_garbage, find_garbage
 from metastore.store.verification import list_unchecked, verify_manifest
 
 if TYPE_CHECKING:
@@ -83,7 +82,8 @@ def gc(where: SparkSession | str, table: str | None = None, *, delete: bool = Fa
     if store is None:
         raise discovery.explain_missing()
     grace = grace_days * _SECONDS_A_DAY
-    garbage = store.writable().run(collect_garbage(grace)) if delete else store.run(find_garbage(grace))
+    searched = store.writable() if delete else store
+    garbage = searched.find_garbage(grace, delete=delete)
     rows = []
     for blob in garbage.blobs:
         age_days = round(blob.age / _SECONDS_A_DAY, 1)

@@ -24,7 +24,6 @@ from metastore.spark_jobs.progress import Progress, make_progress
 from metastore.store.block_files import BlockDamageError
 from metastore.store.claims import claim
 from metastore.store.commit_log import refuse_other_table
-from metastore.store.retention import collect_garbage
 from metastore.table_level.snapshot_level import snapshot_id
 from metastore.visible_text import get_logger
 
@@ -83,7 +82,7 @@ def _tidy(store: Store) -> None:
     try:
         manifest = store.read()
         if manifest is not None and manifest.sequence % _TIDY_EVERY == 0:
-            store.writable().run(collect_garbage(_TIDY_GRACE))
+            store.writable().find_garbage(_TIDY_GRACE, delete=True)
     except MetastoreError as error:
         _LOG.warning("nothing was tidied in %s: %s", store.uri, error)
 

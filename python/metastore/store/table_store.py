@@ -8,8 +8,9 @@ import re
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
@@ -58,6 +59,18 @@ _LISTING_SECONDS = 5.0  # nobody deletes objects in use that soon
 _MOST_PARTS = 64
 _SMALL_FOOTER = 1 << 17
 _FOLDERS = ("log", "objects")
+
+
+@dataclass
+class _LogMemory:
+    """The names that the last search for garbage read in the log of a store."""
+
+    names: retention.LogNames = field(default_factory=retention.LogNames)
+
+
+@lru_cache(maxsize=8)
+def _remember_log(_uri: str) -> _LogMemory:
+    return _LogMemory()
 
 
 class Store:
@@ -241,6 +254,14 @@ class Store:
         now = blobs.list_folder("log")[probe].modified
         blobs.delete(f"log/{probe}")
         return now
+
+    def find_garbage(self, grace: float, *, delete: bool) -> retention.Garbage:
+        """Find garbage, and delete it on demand; see `retention`. A process reads each manifest once for this."""
+        memory = _remember_log(self.uri)
+        steps = retention.collect_garbage if delete else retention.find_garbage
+        garbage: retention.Garbage = self.run(steps(grace, memory.names))
+        memory.names = garbage.log_names
+        return garbage
 
     def _list_blobs(self, _: retention.ListStore) -> list[retention.Blob]:
         """List the store's content with ages by its clock, or by this machine's if nothing can be deleted."""
