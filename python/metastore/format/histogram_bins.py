@@ -80,6 +80,14 @@ class Histogram:
             ends.append((np.inf, self.above))
         return ends
 
+    def upper_end(self, number: int) -> Any:
+        """The upper edge of a bin, counted from 1; the bins before the first and after the last are infinite."""
+        if number == 0:
+            return -np.inf
+        if number > len(self.counts):
+            return np.inf
+        return plain_number(self.edges[number])
+
     @property
     def single_value_bins(self) -> NDArray[np.bool_]:
         """A mask of the bins that hold their upper edge alone."""

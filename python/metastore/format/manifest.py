@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
 from dataclasses import dataclass, field, is_dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,10 @@ from metastore.contract import read_contract
 from metastore.errors import DamagedObject, FormatTooNew
 from metastore.format.documents import BRIEF, FLAT, REQUIRED, UNSTORED, from_document, require_type, to_document
 from metastore.format.objects import ObjectRef
-from metastore.format.table_column import CASTING, Column
+from metastore.format.table_column import CASTING, Column, is_compatible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 _MOST_PARTS = 1 << 31
@@ -126,6 +127,11 @@ class Block:
     statistics: dict[str, int] = field(default_factory=dict, metadata=BRIEF)
     zones: tuple[SummaryRef, ...] = field(default=(), metadata=BRIEF)
 
+    @cached_property
+    def ordinals(self) -> Mapping[str, Sequence[int]]:
+        """The ordinals of its columns by their keys."""
+        return _number_by_key(self.columns)
+
     def check(self) -> None:
         """Raise an error for a block that no writer makes."""
         ordinals = chain.from_iterable(ref.columns for ref in (*self.summary, *self.zones))
@@ -189,6 +195,19 @@ class Snapshot:
     def described(self) -> tuple[Column, ...]:
         """The columns, then the expressions, in the order of their ordinals in objects."""
         return self.columns + self.expressions
+
+    @cached_property
+    def ordinals(self) -> Mapping[str, Sequence[int]]:
+        """The ordinals of its columns and expressions by their keys."""
+        return _number_by_key(self.described)
+
+    def find_ordinal(self, column: Column) -> int | None:
+        """Find the ordinal of the analyzed column whose statistics are valid for a column, or None."""
+        described = self.described
+        for ordinal in self.ordinals.get(column.key, ()):
+            if is_compatible(described[ordinal], column):
+                return ordinal
+        return None
 
     def check(self) -> None:
         """Raise an error for a snapshot that no writer makes."""
@@ -413,6 +432,13 @@ def _to_shared(part: Block | Snapshot, schemas: dict[tuple[Column, ...], int]) -
     document: dict[str, Any] = to_document(replace(part, columns=()))
     document["columns"] = schemas.setdefault(part.columns, len(schemas))
     return document
+
+
+def _number_by_key(columns: Sequence[Column]) -> Mapping[str, Sequence[int]]:
+    ordinals: dict[str, list[int]] = defaultdict(list)
+    for ordinal, column in enumerate(columns):
+        ordinals[column.key].append(ordinal)
+    return ordinals
 
 
 def _require_kinds(kind: str, references: Sequence[SummaryRef | RanksRef]) -> None:

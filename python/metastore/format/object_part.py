@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,7 @@ from metastore.format.objects import DIGESTS_KEY, read_rows
 from metastore.format.parquet_footer import read_footer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from metastore.format.objects import ObjectRef
 
     Fetch = Callable[[int, int], bytes]
+    Decode = Callable[[Hashable, Callable[[], pa.Table]], pa.Table]
+    """Decodes rows, or returns those that were decoded for the same key."""
+    _Range = tuple[int, int]
 
 
 _DIGEST_BYTES = 16
@@ -32,7 +36,7 @@ ANY_ROWS = -1
 class ObjectPart:
     """An object of which a reader fetches the footer and the columns that it needs."""
 
-    def __init__(self, ref: ObjectRef, fetch: Fetch) -> None:
+    def __init__(self, ref: ObjectRef, fetch: Fetch, decode: Decode | None = None) -> None:
         footer = fetch(ref.length - ref.footer_length, ref.footer_length)
         if hashlib.sha256(footer).hexdigest() != ref.footer_sha256:
             raise DamagedObject(ref.name, "its footer has another digest than was named")
@@ -41,6 +45,7 @@ class ObjectPart:
             raise DamagedObject(ref.name, f"{self._footer.rows} rows where {ref.rows} were named")
         self._ref = ref
         self._fetch = fetch
+        self._decode = decode
         try:
             self._digests = base64.b64decode(self._footer.texts[DIGESTS_KEY], validate=True)
         except (KeyError, binascii.Error) as e:
@@ -62,21 +67,30 @@ class ObjectPart:
 
     def groups_of_column(self, column: int) -> list[int]:
         """List the row groups that may have rows of a column."""
-        return [group for group in range(self.groups) if self._may_have_column(group, column)]
+        groups = []
+        for group, ordinals in enumerate(self._column_ranges):
+            if ordinals is None or ordinals[0] <= column <= ordinals[1]:
+                groups.append(group)
+        return groups
 
     def read_rows(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Read some columns of some row groups."""
+        if self._decode is None:
+            return self._read_rows(groups, columns)
+        key = (self._ref, tuple(groups), tuple(columns))
+        return self._decode(key, lambda: self._read_rows(groups, columns))
+
+    def _read_rows(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         data = np.zeros(self._ref.length, np.uint8)
         for group in groups:
             self._load(data, group, columns)
         return read_rows(self._ref.name, self._footer, data.data, columns, groups)
 
-    def _may_have_column(self, group: int, column: int) -> bool:
-        row_group = self._footer.metadata.row_group(group)
-        for chunk in map(row_group.column, range(row_group.num_columns)):
-            if chunk.path_in_schema == "column":
-                return _may_hold(chunk.statistics, column)
-        return True
+    @cached_property
+    def _column_ranges(self) -> list[_Range | None]:
+        """The least and greatest ordinal of a column in each row group; None if unknown."""
+        metadata = self._footer.metadata
+        return [_read_column_range(metadata.row_group(group)) for group in range(self.groups)]
 
     def _load(self, data: np.ndarray, group: int, columns: Sequence[str]) -> None:
         """Fetch columns of a row group into the bytes of the object."""
@@ -100,8 +114,8 @@ class ObjectPart:
             raise DamagedObject(self._ref.name, "a column has another digest than its footer names")
 
 
-def _may_hold(statistics: pq.Statistics | None, value: int) -> bool:
-    """Whether a column chunk with these statistics may hold a value."""
-    if statistics is None or not statistics.has_min_max:
-        return True
-    return bool(statistics.min <= value <= statistics.max)
+def _read_column_range(group: pq.RowGroupMetaData) -> _Range | None:
+    for chunk in map(group.column, range(group.num_columns)):
+        if chunk.path_in_schema == "column" and chunk.statistics is not None and chunk.statistics.has_min_max:
+            return chunk.statistics.min, chunk.statistics.max
+    return None

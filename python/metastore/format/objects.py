@@ -251,7 +251,9 @@ def _read_groups(
         return schema.empty_table()
     batches = []
     size = 0
-    for batch in file.iter_batches(_BATCH_ROWS, row_groups=list(groups), columns=present):
+    # Threads cost more than they save where there is little to decode.
+    batches_read = file.iter_batches(_BATCH_ROWS, row_groups=list(groups), columns=present, use_threads=len(groups) > 1)
+    for batch in batches_read:
         size += batch.nbytes
         if size > most_bytes:
             raise DamagedObject(name, f"more than {most_bytes} bytes when decoded")

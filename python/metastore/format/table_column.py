@@ -99,7 +99,9 @@ class Column:
 
 def is_compatible(stored: Column, current: Column) -> bool:
     """Whether values stored for a column are valid for another one: the same column, with an equal or wider type."""
-    if (stored.key, stored.encoding, stored.collation) != (current.key, current.encoding, current.collation):
+    if stored.key != current.key:
+        return False
+    if (stored.encoding, stored.collation) != (current.encoding, current.collation):
         return False
     if stored.type == current.type:
         return True

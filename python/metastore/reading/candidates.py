@@ -51,7 +51,7 @@ class CandidateFiles:
 def find_candidate_files(store: Store, stored: SnapshotFiles, column: Column, value: Any) -> CandidateFiles:
     """Find the data files that may hold a value; files without statistics may."""
     (evidence,) = gather_evidence(store, stored, [column])
-    key = KeyColumn.from_stored(value, column)
+    key = KeyColumn.from_stored([value], column)
     if key.plain[0]:
         read_rows = partial(read_object_rows, store.open_part)
         counts = ColumnCandidates(evidence, read_rows, with_frequencies=True).count(key)

@@ -38,7 +38,7 @@ _SUMMARY_FIELDS = (
 
 def read_table_details(store: Store, snapshot: Snapshot, column: Column) -> ColumnDetails | None:
     """Read the details of a column of the table, or None if it has no statistics."""
-    ordinal = find_ordinal(snapshot.described, column)
+    ordinal = snapshot.find_ordinal(column)
     if snapshot.summary is None or ordinal is None:
         return None
     summary = _read_summary(store.open_part(snapshot.summary), column, ordinal)

@@ -13,6 +13,7 @@ from metastore.format.name_mapping import has_mapped_columns, resolve_as_analyze
 from metastore.path_names import is_location
 from metastore.reading.other_files import describe_other_files
 from metastore.store import Store
+from metastore.store.caching_store import CachingStore
 from metastore.store.credentials import FROM_ENVIRONMENT, Credentials
 from metastore.store.folder import Folder
 from metastore.store.location import FOLDER, local_path
@@ -97,6 +98,10 @@ class Discovery:
         """The same search without a result."""
         return Discovery(self.subject, store=None, manifest=None, access=self.access)
 
+    def keep_reads(self) -> Discovery:
+        """The same, for many questions: what is read of the store is kept."""
+        return self
+
     def explain_missing(self, table: str | None = None) -> MetastoreError:
         """The error that there are no statistics: the table was not analyzed, or it cannot be."""
         name = table or self.subject
@@ -172,6 +177,11 @@ class FoundStatistics(Discovery):
         if not has_mapped_columns(self.manifest):
             return self
         return replace(self, manifest=self._resolve_mapped_columns())
+
+    def keep_reads(self) -> Discovery:
+        """The same, for many questions: what is read of the store is kept."""
+        store = CachingStore(self.store.uri, self.store.open_blobs, writable=False)
+        return replace(self, store=store)
 
     def _resolve_mapped_columns(self) -> Manifest:
         mapping = self._read_name_mapping()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.format.data_files import find_detail_files
+from metastore.format.data_files import DetailFiles, find_detail_files
 from metastore.format.object_schemas import ENCODED_TYPES
 from metastore.format.sortable_values import is_text, is_wide_decimal, stored_to_sortable
 from metastore.format.value_rendering import CUT_BYTES
@@ -18,15 +17,15 @@ from metastore.reading.snapshot_files import read_column_rows
 from metastore.store.contradictions import find_contradictory_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from metastore.format.manifest import Block
+    from metastore.format.manifest import Block, SummaryRef
     from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.reading.lookup_keys import Mask, Places
-    from metastore.reading.snapshot_files import SnapshotFiles
+    from metastore.reading.snapshot_files import CoveredFiles, SnapshotFiles
     from metastore.store import Store
 
 
@@ -145,15 +144,63 @@ class BlockEvidence:
 def gather_evidence(store: Store, stored: SnapshotFiles, columns: Sequence[Column]) -> list[ColumnEvidence]:
     """Gather the statistics of columns in each data file."""
     rows = stored.files["rows"].fill_null(UNKNOWN).to_numpy().astype(np.int64)
-    read = cache(store.get)  # all columns need the same lists of files
+    lists = _FileLists(store)
+    summaries = _SummaryRows(store, stored, columns)
     evidence = []
     for column in columns:
-        parts = list(_iterate_block_evidence(store, stored, column))
-        evidence.append(_combine(read, column, parts, rows))
+        parts = list(_iterate_block_evidence(summaries, stored, column))
+        evidence.append(_combine(lists, column, parts, rows))
     return evidence
 
 
-def _iterate_block_evidence(store: Store, stored: SnapshotFiles, column: Column) -> Iterator[BlockEvidence]:
+class _FileLists:
+    """The lists of data files of blocks, which all columns need."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._files: dict[ObjectRef, pa.Table] = {}
+        self._details: dict[tuple[ObjectRef, str], list[DetailFiles]] = {}
+
+    def read(self, block: Block) -> pa.Table:
+        """Read the data files of a block."""
+        if block.files not in self._files:
+            self._files[block.files] = self._store.get(block.files)
+        return self._files[block.files]
+
+    def list_details(self, block: Block, kind: str) -> list[DetailFiles]:
+        """List the objects of one kind with details of a block's data files."""
+        key = (block.files, kind)
+        if key not in self._details:
+            self._details[key] = list(find_detail_files(self.read(block), kind))
+        return self._details[key]
+
+
+class _SummaryRows:
+    """The rows of columns in the summaries of blocks, without those that contradict themselves."""
+
+    def __init__(self, store: Store, stored: SnapshotFiles, columns: Sequence[Column]) -> None:
+        self._store = store
+        self._ordinals: dict[str, list[int]] = {}
+        for column in columns:
+            for covered, ordinal in stored.sources(column):
+                self._ordinals.setdefault(covered.block.id, []).append(ordinal)
+        self._rows: dict[ObjectRef, pa.Table] = {}
+
+    def read(self, covered: CoveredFiles, ref: SummaryRef, ordinal: int) -> pa.Table:
+        """Read the rows of a column; an object is read once for all columns."""
+        if ref.object not in self._rows:
+            self._rows[ref.object] = self._read_sound(covered, ref)
+        rows = self._rows[ref.object]
+        return rows.filter(pc.equal(rows["column"], ordinal))
+
+    def _read_sound(self, covered: CoveredFiles, ref: SummaryRef) -> pa.Table:
+        ordinals = sorted(set(ref.columns).intersection(self._ordinals[covered.block.id]))
+        rows = read_column_rows(self._store, ref, ordinals, _FIELDS)
+        rows = rows.filter(pc.is_in(rows["column"], pa.array(ordinals, rows["column"].type)))
+        return rows.filter(pa.array(~find_contradictory_rows(rows, covered.block.columns, len(covered.positions))))
+
+
+def _iterate_block_evidence(summaries: _SummaryRows, stored: SnapshotFiles, column: Column) -> Iterator[BlockEvidence]:
     """Read the statistics of the column in each block; each data file counts in the first block that has it."""
     is_covered = np.zeros(stored.files.num_rows, dtype=bool)
     for covered, ordinal in stored.sources(column):
@@ -162,22 +209,18 @@ def _iterate_block_evidence(store: Store, stored: SnapshotFiles, column: Column)
         for ref in block.summary:
             if ordinal not in ref.columns:
                 continue
-            rows = read_column_rows(store, ref, [ordinal], _FIELDS)
-            rows = rows.filter(pc.equal(rows["column"], ordinal))
-            rows = rows.filter(pa.array(~find_contradictory_rows(rows, block.columns, len(positions))))
+            rows = summaries.read(covered, ref, ordinal)
             files = positions[rows["file"].to_numpy()]
             is_new = (files >= 0) & ~is_covered[files]
             is_covered[files[is_new]] = True
             yield BlockEvidence(block, ordinal, rows.filter(pa.array(is_new)), files[is_new])
 
 
-def _combine(
-    read: Callable[[ObjectRef], pa.Table], column: Column, parts: Sequence[BlockEvidence], rows: Places
-) -> ColumnEvidence:
+def _combine(lists: _FileLists, column: Column, parts: Sequence[BlockEvidence], rows: Places) -> ColumnEvidence:
     """Combine the statistics of a column in several blocks.
 
     Args:
-        read: Reads an object.
+        lists: The lists of data files.
         column: The column.
         parts: The statistics in each block.
         rows: The number of rows of each data file in the table's metadata, -1 if unknown.
@@ -186,13 +229,13 @@ def _combine(
     lower = _Bounds(column, "lo", len(rows))
     upper = _Bounds(column, "hi", len(rows))
     for part in parts:
-        counts.add(part, read(part.block.files))
+        counts.add(part, lists.read(part.block))
         if column.encoding:
             lower.add(part)
             upper.add(part)
     is_inverted = lower.is_set & upper.is_set & (lower.values > upper.values)
-    lists = _find_detail_objects(read, parts, "frequencies", len(rows))
-    list_index = np.where(counts.has_list, lists.object_index, _NO_OBJECT)
+    value_lists = _find_detail_objects(lists, parts, "frequencies", len(rows))
+    list_index = np.where(counts.has_list, value_lists.object_index, _NO_OBJECT)
     return ColumnEvidence(
         column=column,
         analyzed=counts.analyzed & ~is_inverted,
@@ -208,8 +251,8 @@ def _combine(
         hi_exact=upper.is_exact,
         distinct=counts.distinct,
         complete=counts.complete,
-        lists=replace(lists, object_index=list_index),
-        filters=_find_detail_objects(read, parts, "sketches", len(rows)),
+        lists=replace(value_lists, object_index=list_index),
+        filters=_find_detail_objects(lists, parts, "sketches", len(rows)),
     )
 
 
@@ -302,19 +345,17 @@ def _to_sortable(bounds: list[Any], column: Column) -> NDArray[Any]:
     return stored_to_sortable(bounds, column)
 
 
-def _find_detail_objects(
-    read: Callable[[ObjectRef], pa.Table], parts: Sequence[BlockEvidence], kind: str, files: int
-) -> DetailObjects:
+def _find_detail_objects(lists: _FileLists, parts: Sequence[BlockEvidence], kind: str, files: int) -> DetailObjects:
     """The objects of one kind with details of each data file."""
     objects: dict[ObjectRef, int] = {}
     object_index = np.full(files, _NO_OBJECT)
     numbers = np.full(files, _NO_OBJECT)
     ordinals = np.full(files, _NO_OBJECT)
     for part in parts:
-        block_files = read(part.block.files)
+        block_files = lists.read(part.block)
         by_block_file = np.full(pc.max(block_files["file"]).as_py() + 1, _NO_OBJECT)
         by_block_file[part.rows["file"].to_numpy()] = part.files
-        for ref, block_numbers, object_numbers in find_detail_files(block_files, kind):
+        for ref, block_numbers, object_numbers in lists.list_details(part.block, kind):
             positions = by_block_file[block_numbers]
             is_in_part = positions != _NO_OBJECT
             if is_in_part.any():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -17,6 +17,7 @@ from metastore.errors import DamagedObject, FormatTooNew, StoreNotReadable
 from metastore.format.table_column import Column
 from metastore.pruning.conditions import Conjunct, Unknown, all_of, list_columns
 from metastore.pruning.exclusion import exclude_by_bounds, exclude_by_values
+from metastore.reading.column_candidates import ColumnCandidates, read_sound_rows
 from metastore.reading.column_facts import StoredValues, build_column_facts, limit_look_ups
 from metastore.reading.evidence import UNKNOWN, gather_evidence
 from metastore.reading.pruned_files import FileVerdict, phrase_reason
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore.format.data_files import DataFile
-    from metastore.pruning.conditions import Condition
     from metastore.pruning.exclusion import ColumnFacts
     from metastore.pruning.value_sets import Mask
     from metastore.reading.discovery import Discovery
@@ -123,6 +123,20 @@ class FilteredColumns:
         return index_expressions(self.expressions, self.analyzed)
 
 
+@dataclass(frozen=True)
+class FilesOfColumn:
+    """The data files with statistics of a column.
+
+    Attributes:
+        covered: Whether the statistics of a file can be trusted, and allow to skip it.
+        candidates: Finds the files that may hold a value.
+    """
+
+    evidence: ColumnEvidence
+    covered: Mask
+    candidates: ColumnCandidates
+
+
 class FilePruner:
     """Decides which data files of a table have to be read; statistics are read once for all filters."""
 
@@ -143,20 +157,31 @@ class FilePruner:
     def _paths(self) -> list[str]:
         return [openable_path(path, self.listed.location) for path in self._files["path"].to_pylist()]
 
-    def read_evidence(self, column: Column) -> tuple[ColumnEvidence | None, Mask]:
-        """Read the statistics of a column; also return which data files these allow to skip."""
-        if column.encoding is not None:
-            self._load(column)
-        if column not in self._facts:
-            return None, np.zeros(len(self._skippable), bool)
-        return self._evidence[column], self._skippable & self._facts[column].analyzed
+    def read_columns(self, columns: Sequence[Column]) -> dict[Column, FilesOfColumn]:
+        """Read the statistics of columns, as far as they can be read; they are not kept."""
+        store = self.listed.store
+        if store is None:
+            return {}
+        read_rows = partial(read_sound_rows, store.open_part)
+        encoded = [column for column in columns if column.encoding is not None]
+        files = {}
+        for evidence in self._gather_readable(store, encoded):
+            files[evidence.column] = FilesOfColumn(
+                evidence,
+                covered=self._skippable & self._find_usable(evidence),
+                candidates=ColumnCandidates(limit_look_ups(evidence), read_rows),
+            )
+        return files
 
-    def count_kept(self, condition: Condition) -> int:
-        """Count the data files with statistics that a condition on one column keeps."""
-        (column,) = list_columns(condition)
-        _, covered = self.read_evidence(column)
-        excluded = self._exclude([Conjunct("", condition)], covered)
-        return int((covered & excluded.is_kept).sum())
+    def _gather_readable(self, store: Store, columns: Sequence[Column]) -> list[ColumnEvidence]:
+        """Gather the statistics of columns, without those that cannot be read."""
+        try:
+            return gather_evidence(store, self.listed.stored, columns)
+        except _UNREADABLE as error:
+            if len(columns) == 1:
+                _LOG.warning("files are kept without the statistics of %s: %s", columns[0].name, error)
+                return []
+        return [evidence for column in columns for evidence in self._gather_readable(store, [column])]
 
     def decide(self, conjuncts: Sequence[Conjunct]) -> Verdicts:
         """Decide for each data file whether it has to be read; a file without statistics is kept."""
@@ -219,9 +244,13 @@ class FilePruner:
             return
         self._evidence[column] = evidence
         self._values[column] = StoredValues(store, limit_look_ups(evidence))
-        is_usable = evidence.analyzed.copy()
-        is_usable[self._ambiguous_files[column.name.lower()]] = False
-        self._facts[column] = build_column_facts(replace(evidence, analyzed=is_usable))
+        self._facts[column] = build_column_facts(replace(evidence, analyzed=self._find_usable(evidence)))
+
+    def _find_usable(self, evidence: ColumnEvidence) -> Mask:
+        """The files whose statistics of a column can be trusted."""
+        is_usable: Mask = evidence.analyzed.copy()
+        is_usable[self._ambiguous_files.get(evidence.column.name.lower(), [])] = False
+        return is_usable
 
     @cached_property
     def _ambiguous_files(self) -> Mapping[str, list[int]]:

@@ -67,12 +67,16 @@ class KeyColumn:
         return cls(column, _spread(sortable, plain), sortable_to_arrow(sortable, column), plain, null)
 
     @classmethod
-    def from_stored(cls, value: Any, column: Column) -> KeyColumn:
-        """Convert a single value in the form in which the format stores it."""
-        plain = np.array([value is not None and value == value])  # noqa: PLR0124 - NaN
-        stored = pa.array([value] if plain[0] else [], _STORED_TYPES[str(column.encoding)])
+    def from_stored(cls, values: Sequence[Any], column: Column) -> KeyColumn:
+        """Convert values in the form in which the format stores them."""
+        is_null = np.array([value is None for value in values], bool)
+        plain = np.array([value is not None and value == value for value in values], bool)  # noqa: PLR0124 - NaN
+        stored = pa.array(
+            [value for value, is_plain in zip(values, plain, strict=True) if is_plain],
+            _STORED_TYPES[str(column.encoding)],
+        )
         sortable = take_prefixes(stored) if is_text(column) else stored_to_sortable(stored.to_pylist(), column)
-        return cls(column, _spread(sortable, plain), stored, plain, np.array([value is None]))
+        return cls(column, _spread(sortable, plain), stored, plain, is_null)
 
     def take(self, order: Places) -> KeyColumn:
         """Put the keys in another order."""

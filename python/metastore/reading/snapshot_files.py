@@ -74,8 +74,8 @@ class SnapshotFiles:
     def sources(self, column: Column) -> Iterator[tuple[CoveredFiles, int]]:
         """Find the blocks that have a column, in order of preference: their files, and the column's ordinal."""
         for files in self.covered:
-            for ordinal, analyzed in enumerate(files.block.columns):
-                if is_compatible(analyzed, column):
+            for ordinal in files.block.ordinals.get(column.key, ()):
+                if is_compatible(files.block.columns[ordinal], column):
                     yield files, ordinal
 
     def is_covered(self) -> np.ndarray:

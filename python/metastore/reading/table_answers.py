@@ -58,7 +58,7 @@ class Statistics:
     def __init__(
         self, discovery: Discovery, zone: str = "UTC", opened: CurrentTable | None = None, *, reads_lineage: bool = True
     ) -> None:
-        table = AnalyzedTable(discovery, zone, opened, reads_lineage=reads_lineage)
+        table = AnalyzedTable(discovery.keep_reads(), zone, opened, reads_lineage=reads_lineage)
         distributions = DistributionReader(table)
         self._table = table
         self._distributions = distributions

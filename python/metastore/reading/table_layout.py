@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metastore.format.sortable_values import is_text, sortable_to_stored, stored_to_sortable
-from metastore.pruning.conditions import Member
-from metastore.pruning.keys import key_of_stored
-from metastore.pruning.value_sets import ValueSet
-from metastore.reading.file_pruning import MOST_LOOKED_UP, FilePruner
+from metastore.reading.file_pruning import MOST_LOOKED_UP, FilePruner, FilesOfColumn
+from metastore.reading.lookup_keys import KeyColumn
 from metastore.reading.summary_rows import is_edge_cut
 
 if TYPE_CHECKING:
@@ -34,6 +32,8 @@ _MOST_LOOK_UPS = 32
 """Most values that are looked up in a column."""
 _STEPS = 1 << 16
 _STRIDE = 40_503  # the golden section of _STEPS
+_COLUMNS_AT_ONCE = 64
+"""Columns whose statistics are in memory together."""
 _MOST_FILE_TESTS = 100_000
 """The most comparisons of a file with a single value, for all columns; each column gets at least one look-up."""
 
@@ -106,11 +106,12 @@ class LookUps:
         histogram = details.histogram()
         if histogram is None:
             return None
-        rows_of_values: Counter[Any] = Counter()
-        for end, count in histogram.upper_ends:
-            rows_of_values[end] += count
-        if len(rows_of_values) <= _MOST_LOOK_UPS and histogram.single_value_bins.all():
-            return cls._without_cut_values(details, rows_of_values, is_whole=True)
+        if histogram.single_value_bins.all():
+            rows_of_values: Counter[Any] = Counter()
+            for end, count in histogram.upper_ends:
+                rows_of_values[end] += count
+            if len(rows_of_values) <= _MOST_LOOK_UPS:
+                return cls._without_cut_values(details, rows_of_values, is_whole=True)
         return cls._without_cut_values(details, _sample_values(histogram), is_whole=False)
 
     @classmethod
@@ -148,10 +149,10 @@ class LookUps:
 
 def _sample_values(histogram: Histogram) -> Counter[Any]:
     """Divide the ordered rows into equal parts, and take the value of one row of each."""
-    ends, counts = zip(*histogram.upper_ends, strict=True)
     ranks = [_choose_rank(draw, histogram.number) for draw in range(_MOST_LOOK_UPS)]
+    counts = [histogram.below, *histogram.counts.tolist(), histogram.above]
     bins = np.searchsorted(np.cumsum(counts), ranks, "left")
-    return Counter(ends[number] for number in bins.tolist())
+    return Counter(histogram.upper_end(number) for number in bins.tolist())
 
 
 def _choose_rank(draw: int, rows: int) -> int:
@@ -171,23 +172,31 @@ def describe_layout(
         read_details: Reads the value list and histogram of a column of the table.
     """
     most_tests = _MOST_FILE_TESTS // max(1, len(columns))
-    for column in columns:
-        row: Row = {
-            "column_name": column.name,
-            "files_per_lookup": None,
-            "overlap_depth": None,
-            "sorted": None,
-            "advice": None,
-            "lookup_error": None,
-        }
-        files = _FilesOfColumn.of(FilePruner(listed), column)  # statistics are read, and dropped, column by column
-        if files is not None:
-            row.update(_measure_layout(files, read_details, most_tests))
-        yield row
+    pruner = FilePruner(listed)
+    for first in range(0, len(columns), _COLUMNS_AT_ONCE):
+        group = columns[first : first + _COLUMNS_AT_ONCE]
+        analyzed = pruner.read_columns(group)
+        for column in group:
+            row = _make_empty_row(column)
+            if column in analyzed:
+                files = _BoundedFiles.of(analyzed[column])
+                row.update(_measure_layout(files, read_details, most_tests))
+            yield row
+
+
+def _make_empty_row(column: Column) -> Row:
+    return {
+        "column_name": column.name,
+        "files_per_lookup": None,
+        "overlap_depth": None,
+        "sorted": None,
+        "advice": None,
+        "lookup_error": None,
+    }
 
 
 def _measure_layout(
-    files: _FilesOfColumn, read_details: Callable[[Column], ColumnDetails | None], most_tests: int
+    files: _BoundedFiles, read_details: Callable[[Column], ColumnDetails | None], most_tests: int
 ) -> Row:
     layout = ColumnLayout.of(files.los, files.his)
     if layout is None:
@@ -199,13 +208,13 @@ def _measure_layout(
     return row
 
 
-def _choose_look_ups(files: _FilesOfColumn, details: ColumnDetails | None) -> LookUps | None:
+def _choose_look_ups(files: _BoundedFiles, details: ColumnDetails | None) -> LookUps | None:
     look_ups = LookUps.of_rows(details) if details else None
     return look_ups or LookUps.of_bounds(files.evidence, files.bounded)
 
 
 @dataclass(frozen=True)
-class _FilesOfColumn:
+class _BoundedFiles:
     """The data files with statistics of a column.
 
     Attributes:
@@ -213,20 +222,21 @@ class _FilesOfColumn:
         unbounded: The number of files without both bounds, which may have any value.
     """
 
-    pruner: FilePruner
-    evidence: ColumnEvidence
+    files: FilesOfColumn
     bounded: Mask
     unbounded: int
 
     @classmethod
-    def of(cls, pruner: FilePruner, column: Column) -> _FilesOfColumn | None:
-        """The files of a column, or None without statistics."""
-        evidence, covered = pruner.read_evidence(column)
-        if evidence is None:
-            return None
-        bounded = covered & evidence.has_lo & evidence.has_hi
-        unbounded = covered & ~bounded & ~evidence.empty
-        return cls(pruner, evidence, bounded, int(unbounded.sum()))
+    def of(cls, files: FilesOfColumn) -> _BoundedFiles:
+        """Divide the files of a column."""
+        evidence = files.evidence
+        bounded = files.covered & evidence.has_lo & evidence.has_hi
+        unbounded = files.covered & ~bounded & ~evidence.empty
+        return cls(files, bounded, int(unbounded.sum()))
+
+    @property
+    def evidence(self) -> ColumnEvidence:
+        return self.files.evidence
 
     @property
     def los(self) -> NDArray[Any]:
@@ -246,18 +256,12 @@ class _FilesOfColumn:
             look_ups: The values.
             most: The most files whose lists and filters are read; for one value they are read in any case.
         """
-        column = self.evidence.column
         values = look_ups.values
         by_bounds = self._count_by_bounds(values)
         tested = _choose_tested(by_bounds, most)
         if not len(tested):
             return by_bounds
-        counts = []
-        for number in tested:
-            key = key_of_stored(values[number], column)
-            condition = Member(column, ValueSet.of([key]))
-            counts.append(self.pruner.count_kept(condition))
-        by_values = np.array(counts, np.float64)
+        by_values = self._count_by_values([values[number] for number in tested])
         if len(tested) == len(by_bounds):
             return by_values
         rows = np.array(look_ups.rows)[tested]
@@ -265,6 +269,16 @@ class _FilesOfColumn:
         files_by_bounds = float(np.dot(by_bounds[tested], rows))
         share = files_by_values / max(1.0, files_by_bounds)
         return by_bounds * share
+
+    def _count_by_values(self, values: Sequence[Any]) -> NDArray[np.float64]:
+        keys = KeyColumn.from_stored(values, self.evidence.column)
+        counts = np.zeros(len(values))
+        candidates = self.files.candidates
+        for file in np.flatnonzero(self.files.covered).tolist():
+            positions = np.flatnonzero(candidates.select_by_bounds(file, keys, np.arange(len(values))))
+            may_hold = candidates.select_by_values(file, keys, positions)
+            counts[positions[may_hold]] += 1
+        return counts
 
     def _count_by_bounds(self, values: tuple[Any, ...]) -> NDArray[np.float64]:
         column = self.evidence.column

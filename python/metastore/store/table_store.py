@@ -35,7 +35,7 @@ from metastore.store.obstore_blobs import open_blobs
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -125,8 +125,16 @@ class Store:
 
     def get(self, ref: ObjectRef, columns: Sequence[str] | None = None) -> pa.Table:
         """Read and verify the rows of an object: all columns, or those that are named."""
-        data = self.read_bytes(ref.name, ref.length)
-        return decode_object(ref, data, columns)
+
+        def decode() -> pa.Table:
+            data = self.read_bytes(ref.name, ref.length)
+            return decode_object(ref, data, columns)
+
+        return self.decode((ref, None if columns is None else tuple(columns)), decode)
+
+    def decode(self, key: Hashable, decode: Callable[[], pa.Table]) -> pa.Table:  # noqa: ARG002 - see `CachingStore`
+        """Decode rows, which the key identifies."""
+        return decode()
 
     def read_bytes(self, name: str, most: int = MAX_OBJECT_BYTES) -> bytes:
         """Read the bytes of an object as they are, not verified."""
@@ -150,7 +158,7 @@ class Store:
                 raise DamagedObject(ref.name, f"it is missing in {self.uri}")
             return data
 
-        part = ObjectPart(ref, fetch)
+        part = ObjectPart(ref, fetch, self.decode)
         if ref.footer_length <= _SMALL_FOOTER:
             last_parts = list(self._parts.items())[1 - _MOST_PARTS :]
             self._parts = {**dict(last_parts), ref: part}
