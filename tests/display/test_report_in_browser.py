@@ -62,12 +62,31 @@ setTimeout(() => {
 """
 
 
-def run(html, folder, width):
-    """What the script above finds: added to the page, and allowed by its policy."""
-    digest = base64.b64encode(hashlib.sha256(USE.encode()).digest()).decode()
+USE_WIDE = """
+const found = {};
+const articles = Array.from(document.querySelectorAll("article"));
+const drawn = () => articles.filter((card) => card.hasChildNodes()).length;
+found.all = articles.length;
+setTimeout(() => {
+  const first = document.querySelector("article");
+  found.first = [first.querySelector("h3 bdi").textContent, first.querySelector(".chart").tabIndex];
+  found.few = drawn() < articles.length / 2;
+  location.hash = "#c1234";
+}, 500);
+setTimeout(() => {
+  const card = document.activeElement;
+  found.jumped = [card.id, card.querySelector("h3 bdi").textContent, card.querySelectorAll("svg.chart").length];
+  document.documentElement.dataset.found = JSON.stringify(found);
+}, 1500);
+"""
+
+
+def run(html, folder, width, use=USE):
+    """What a script finds: added to the page, and allowed by its policy."""
+    digest = base64.b64encode(hashlib.sha256(use.encode()).digest()).decode()
     allowed = html.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
     page = folder / "page.html"
-    page.write_text(allowed.replace("</body>", f"<script>{USE}</script></body>"), "utf-8")
+    page.write_text(allowed.replace("</body>", f"<script>{use}</script></body>"), "utf-8")
     asked = [
         *(BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"),
         *(f"--window-size={width},900", "--virtual-time-budget=3000", "--dump-dom", page.as_uri()),
@@ -105,5 +124,6 @@ def test_in_use(width, tmp_path):
 
 
 def test_two_thousand_columns(tmp_path):
-    found = run(render_page(contents(*(column(f"c{i}", "int") for i in range(2000)))), tmp_path, 1100)
-    assert (found["all"], found["jumped"]) == (2000, ["c1", 2000])
+    html = render_page(contents(*(column(f"c{i}", "int") for i in range(2000))))
+    found = run(html, tmp_path, 1100, USE_WIDE)
+    assert found == {"all": 2000, "first": ["c0", 0], "few": True, "jumped": ["c1234", "c1234", 1]}

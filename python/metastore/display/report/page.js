@@ -15,11 +15,37 @@
   };
   let theme = apply(themes.includes(remembered()) ? remembered() : "auto");
   button.addEventListener("click", () => { theme = apply(themes[(themes.indexOf(theme) + 1) % themes.length]); });
-  byId("print").addEventListener("click", () => print());
+  byId("print").addEventListener("click", async () => { await drawAll(); print(); });
   [button, byId("print"), document.querySelector(".search")].forEach((one) => { one.hidden = false; });
 
   const body = document.querySelector("#index tbody");
   const cards = byId("cards");
+
+  const packs = new Map();
+  const unpack = async (number) => {
+    const bytes = Uint8Array.from(atob(byId(`p${number}`).textContent), (character) => character.charCodeAt(0));
+    const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(unpacked).text());
+  };
+  const draw = async (card) => {
+    if (card.hasChildNodes()) return;
+    const position = Number(card.id.slice(1));
+    const size = Number(cards.dataset.pack);
+    const number = Math.floor(position / size);
+    if (!packs.has(number)) packs.set(number, unpack(number));
+    const contents = await packs.get(number);
+    if (card.hasChildNodes()) return;
+    card.innerHTML = contents[position % size];
+    all(".chart", card).forEach((chart) => chart.setAttribute("tabindex", "0"));
+  };
+  const drawAll = () => Promise.all(all("article", cards).map(draw));
+  if ("pack" in cards.dataset) {
+    cards.classList.add("drawn");
+    const watch = new IntersectionObserver((entries) => {
+      for (const { target, isIntersecting } of entries) if (isIntersecting) { draw(target); watch.unobserve(target); }
+    }, { rootMargin: "600px" });
+    all("article", cards).forEach((card) => watch.observe(card));
+  }
   const lines = all("tr", body).map((row) => ({
     row,
     card: byId(`c${row.dataset.c}`),
@@ -70,10 +96,11 @@
     if (head.hasAttribute("aria-sort")) head.removeAttribute("aria-sort");
   });
 
-  const jump = () => {
+  const jump = async () => {
     const card = /^#c\d+$/.test(location.hash) && byId(location.hash.slice(1));
     if (!card) return;
     if (card.hidden) { search.value = ""; only.checked = false; filter(); }
+    await draw(card);
     card.focus({ preventScroll: true });
     card.scrollIntoView();
   };

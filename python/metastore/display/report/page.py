@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
+import json
 import pkgutil
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,8 +24,6 @@ from metastore.display.report.charts import HEIGHT, WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from jinja2 import Template
 
     from metastore.answers import Answer
     from metastore.display.report.contents import Contents
@@ -44,6 +44,12 @@ _NOTES = (
     "Numbers of distinct values have a standard error: two of three are nearer than that, 19 of 20 within twice that.",
     "What pruning saved is told where Spark is asked: it is of a session's queries, and nothing stored.",
 )
+
+
+_MOST_CARDS = 100
+"""Cards of more columns than these are packed, and the page's script draws those that are looked at."""
+_CARDS_PER_PACK = 50
+_WITHOUT_SCRIPT = "The distribution of each column is drawn by the script of this page, which does not run here."
 
 
 @dataclass(frozen=True)
@@ -83,23 +89,42 @@ def render_page(contents: Contents) -> str:
         ("about", "How to read this"),
     ]
     caption = list_caption_parts(contents.summary)
-    return _template().render(
-        title=caption[0],
-        caption=caption[1:],
-        former=_list_earlier_parts(contents.before, caption[0]),
-        warnings=[_STALE] if contents.summary.current is False else [],
-        policy=policy,
-        style=style,
-        script=script,
-        sections=sections,
-        tiles=_list_tiles(contents, alerts),
-        groups=_group_alerts(alerts, cards),
-        cards=cards,
-        tables=tables,
-        notes=_NOTES,
-        width=WIDTH,
-        height=HEIGHT,
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=caption[0],
+            caption=caption[1:],
+            former=_list_earlier_parts(contents.before, caption[0]),
+            warnings=[_STALE] if contents.summary.current is False else [],
+            policy=policy,
+            style=style,
+            script=script,
+            sections=sections,
+            tiles=_list_tiles(contents, alerts),
+            groups=_group_alerts(alerts, cards),
+            cards=cards,
+            packs=_pack(cards) if len(cards) > _MOST_CARDS else [],
+            cards_per_pack=_CARDS_PER_PACK,
+            without_script=_WITHOUT_SCRIPT,
+            tables=tables,
+            notes=_NOTES,
+            width=WIDTH,
+            height=HEIGHT,
+        )
     )
+
+
+def _pack(cards: Sequence[Card]) -> list[str]:
+    """The contents of cards: JSON arrays of HTML, as gzip in Base64."""
+    module: Any = _environment().get_template("card.html").module
+    packs = []
+    for first in range(0, len(cards), _CARDS_PER_PACK):
+        group = cards[first : first + _CARDS_PER_PACK]
+        contents = [module.card_content(card, WIDTH, HEIGHT) for card in group]
+        packed = gzip.compress(json.dumps(contents).encode("utf-8"), mtime=0)
+        packs.append(base64.b64encode(packed).decode("ascii"))
+    return packs
 
 
 def _list_earlier_parts(before: Contents | None, subject: str) -> list[str]:
@@ -191,8 +216,8 @@ def _format_row(row: Mapping[str, Any], heads: Sequence[_Heading]) -> tuple[tupl
 
 
 @cache
-def _template() -> Template:
-    return Environment(autoescape=True, trim_blocks=True, loader=FunctionLoader(_read)).get_template("page.html")
+def _environment() -> Environment:
+    return Environment(autoescape=True, trim_blocks=True, loader=FunctionLoader(_read))
 
 
 @cache
