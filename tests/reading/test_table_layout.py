@@ -7,6 +7,7 @@ import random
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import metastore
@@ -15,6 +16,8 @@ from metastore.errors import ColumnNotFound, NoStatistics
 from metastore.format.histogram_bins import Histogram
 from metastore.format.value_rendering import CUT_BYTES
 from metastore.reading.table_layout import ColumnLayout, LookUps
+from metastore.store import caching_store
+from metastore.store.local_blobs import LocalBlobs
 
 
 def count(bounds: list[tuple[int, int]]) -> tuple[float, float]:
@@ -97,6 +100,41 @@ def test_a_look_up_reads_no_fewer_files_than_hold_the_value(tmp_path, seed):
         assert 1 <= row["overlap_depth"] <= len(tables)
         assert row["advice"] is None
         assert statistics.layout(name)[0] == row
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda statistics: statistics.layout(),
+        lambda statistics: statistics.prune("i = 3").paths,
+        lambda statistics: statistics.locate("i", 3),
+    ],
+    ids=["layout", "prune", "locate"],
+)
+def test_nothing_is_read_twice(tmp_path, monkeypatch, ask):
+    write_table(random.Random(1), tmp_path / "t", 5)
+    statistics = metastore.open(tmp_path / "t")
+    answer = ask(statistics)
+    for method in ("get", "get_range"):
+        monkeypatch.delattr(LocalBlobs, method)
+    assert list(ask(statistics)) == list(answer)
+
+
+def test_rows_beyond_the_limit_are_read_again(monkeypatch):
+    monkeypatch.setattr(caching_store, "_MOST_BYTES", 20)
+    store = caching_store.CachingStore("/s", lambda **_: None, writable=False)
+    decoded = []
+
+    def read(key):
+        def decode():
+            decoded.append(key)
+            return pa.table({"a": [key]})
+
+        assert store.decode(key, decode)["a"].to_pylist() == [key]
+
+    for key in (1, 2, 1, 3, 1, 2):
+        read(key)
+    assert decoded == [1, 2, 3, 2], "the one that was not read for the longest time is dropped"
 
 
 def test_mistakes_are_told(tmp_path):

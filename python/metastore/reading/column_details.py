@@ -158,10 +158,9 @@ class ColumnDetails:
             return None
         part = self.store.open_part(self.histograms)
         names = [f"edges_{self.column.encoding}", "counts", "distincts", *self._table_fields("errors")]
-        rows = self._read_rows(part, part.groups_of_column(self.ordinal), names)
-        if not rows.num_rows:
+        row = read_first_row(self._read_rows(part, part.groups_of_column(self.ordinal), names))
+        if row is None:
             return None
-        row = {name: _read_list(rows[name][0]) for name in names}
         return restore_histogram(self.column, self.summary, row)
 
     def _table_fields(self, *names: str) -> tuple[str, ...]:
@@ -181,14 +180,21 @@ class ColumnDetails:
         return rows.filter(pc.and_(is_column, is_file))
 
 
-def _read_list(values: pa.ListScalar) -> list[Any] | None:
-    """The values of a list; NumPy converts numbers many times faster than Arrow does."""
-    if not values.is_valid:
+def read_first_row(rows: pa.Table) -> dict[str, Any] | None:
+    """The first row, or None without rows."""
+    if not rows.num_rows:
         return None
-    array = values.values
-    if array.null_count or pa.types.is_binary(array.type):
-        return list(array.to_pylist())
-    return list(array.to_numpy().tolist())
+    return {name: _to_python(rows[name][0]) for name in rows.column_names}
+
+
+def _to_python(value: pa.Scalar) -> Any:
+    """A value, in which NumPy converts lists of numbers: it is many times faster than Arrow."""
+    if not value.is_valid or not isinstance(value, pa.ListScalar):
+        return value.as_py()
+    values = value.values
+    if values.null_count or pa.types.is_binary(values.type):
+        return values.to_pylist()
+    return values.to_numpy().tolist()
 
 
 def _make_empty_list() -> pa.Table:

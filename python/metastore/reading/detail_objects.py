@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from metastore.format.data_files import find_detail_files
 from metastore.format.table_column import Column, is_compatible
-from metastore.reading.column_details import ColumnDetails
+from metastore.reading.column_details import ColumnDetails, read_first_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,9 +65,7 @@ def _read_summary(part: ObjectPart, column: Column, ordinal: int) -> dict[str, A
     if column.encoding is not None:
         names += [f"lo_{column.encoding}", f"hi_{column.encoding}", f"percentiles_{column.encoding}"]
     rows = part.read_rows(part.groups_of_column(ordinal), names)
-    rows_of_column = rows.filter(pc.equal(rows["column"], ordinal))
-    summaries: list[dict[str, Any]] = rows_of_column.to_pylist()
-    return next(iter(summaries), None)
+    return read_first_row(rows.filter(pc.equal(rows["column"], ordinal)))
 
 
 def find_ordinal(columns: Sequence[Column], column: Column) -> int | None:

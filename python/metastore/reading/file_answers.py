@@ -81,15 +81,15 @@ class FileAnswers:
         """Answer `layout`."""
         files = self._find_files()
         columns = narrow_columns(files.columns.columns, column, self._table.name)
-        rows = describe_layout(files.pruner.listed, columns, self._read_details)
-        return build_table_answer(self._table, "layout", list(rows))
-
-    def _read_details(self, column: Column) -> ColumnDetails | None:
-        """The details of a column at the current snapshot, or None."""
         answer = self._table.find()
-        if answer is None:
-            return None
-        return read_table_details(self._table.store, answer.snapshot, column)
+
+        def read_details(column: Column) -> ColumnDetails | None:
+            if answer is None:
+                return None
+            return read_table_details(self._table.store, answer.snapshot, column)
+
+        rows = describe_layout(files.pruner.listed, columns, read_details)
+        return build_table_answer(self._table, "layout", list(rows))
 
     def _find_files(self) -> _FilterableFiles:
         if self._opened_files is not None:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from metastore.answers import Answer, Summary
 
 
-BINS = 200
+_MANY_COLUMNS = 100
+_BINS, _BINS_OF_MANY = 200, 60
+"""Bins that a chart is drawn from; of many columns, fewer ones are nearly as exact and much faster."""
 VALUES = 8
 _MISSING_DETAILS = (NoStatistics, InvalidArgument, ColumnNotFound)
 """Errors for a column without details, for a type with counts only, and for a column that was renamed since."""
@@ -76,15 +78,16 @@ class Contents:
 
 def collect_columns(verbs: ColumnVerbs, summary: Summary) -> tuple[ColumnContents, ...]:
     """The answers about each column of a summary, at its snapshot."""
-    return tuple(_collect_column(verbs, row, summary.snapshot) for row in summary.rows)
+    most_bins = _BINS if len(summary) <= _MANY_COLUMNS else _BINS_OF_MANY
+    return tuple(_collect_column(verbs, row, summary.snapshot, most_bins) for row in summary.rows)
 
 
-def _collect_column(verbs: ColumnVerbs, row: Mapping[str, Any], at: str | None) -> ColumnContents:
+def _collect_column(verbs: ColumnVerbs, row: Mapping[str, Any], at: str | None, most_bins: int) -> ColumnContents:
     name = row["column_name"]
     bins = values = quantiles = None
     with suppress(*_MISSING_DETAILS):
         values = verbs.frequencies(name, VALUES, at=at)
     with suppress(*_MISSING_DETAILS):
-        bins = verbs.histogram(name, BINS, at=at)
+        bins = verbs.histogram(name, most_bins, at=at)
         quantiles = verbs.quantiles(name, PROBABILITIES, at=at)
     return ColumnContents(row, bins, values, quantiles)
