@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -180,21 +181,31 @@ class _SummaryRows:
 
     def __init__(self, store: Store, stored: SnapshotFiles, columns: Sequence[Column]) -> None:
         self._store = store
-        self._ordinals: dict[str, list[int]] = {}
+        self._ordinals: dict[str, set[int]] = defaultdict(set)
         for column in columns:
             for covered, ordinal in stored.sources(column):
-                self._ordinals.setdefault(covered.block.id, []).append(ordinal)
-        self._rows: dict[ObjectRef, pa.Table] = {}
+                self._ordinals[covered.block.id].add(ordinal)
+        self._refs: dict[tuple[str, int], list[SummaryRef]] = defaultdict(list)
+        for covered in stored.covered:
+            for ref in covered.block.summary:
+                for ordinal in self._ordinals[covered.block.id].intersection(ref.columns):
+                    self._refs[covered.block.id, ordinal].append(ref)
+        self._rows: dict[tuple[str, ObjectRef], pa.Table] = {}
+
+    def list_refs(self, block: Block, ordinal: int) -> list[SummaryRef]:
+        """List the objects that hold a column."""
+        return self._refs[block.id, ordinal]
 
     def read(self, covered: CoveredFiles, ref: SummaryRef, ordinal: int) -> pa.Table:
         """Read the rows of a column; an object is read once for all columns."""
-        if ref.object not in self._rows:
-            self._rows[ref.object] = self._read_sound(covered, ref)
-        rows = self._rows[ref.object]
+        key = (covered.block.id, ref.object)
+        if key not in self._rows:
+            self._rows[key] = self._read_sound(covered, ref)
+        rows = self._rows[key]
         return rows.filter(pc.equal(rows["column"], ordinal))
 
     def _read_sound(self, covered: CoveredFiles, ref: SummaryRef) -> pa.Table:
-        ordinals = sorted(set(ref.columns).intersection(self._ordinals[covered.block.id]))
+        ordinals = sorted(self._ordinals[covered.block.id].intersection(ref.columns))
         rows = read_column_rows(self._store, ref, ordinals, _FIELDS)
         rows = rows.filter(pc.is_in(rows["column"], pa.array(ordinals, rows["column"].type)))
         return rows.filter(pa.array(~find_contradictory_rows(rows, covered.block.columns, len(covered.positions))))
@@ -206,9 +217,7 @@ def _iterate_block_evidence(summaries: _SummaryRows, stored: SnapshotFiles, colu
     for covered, ordinal in stored.sources(column):
         block = covered.block
         positions = covered.positions
-        for ref in block.summary:
-            if ordinal not in ref.columns:
-                continue
+        for ref in summaries.list_refs(block, ordinal):
             rows = summaries.read(covered, ref, ordinal)
             files = positions[rows["file"].to_numpy()]
             is_new = (files >= 0) & ~is_covered[files]
