@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import object_store
-from common import report, seconds, spark_session, tpch
+from common import cpu_seconds, report, seconds, spark_session, tpch
 from pyarrow.fs import S3FileSystem
 
 import metastore
@@ -104,10 +104,10 @@ def measure(spark: SparkSession, name: str, address: str, servers: set[int], run
 
 
 def _measure_once(spark: SparkSession, action: Callable[[], None], servers: set[int]) -> dict[str, Any]:
-    cpu, shuffled = object_store.cpu_seconds(servers), object_store.shuffled_bytes(spark)
+    cpu, shuffled = cpu_seconds(servers), object_store.shuffled_bytes(spark)
     wall = seconds(action)
     return {
         "seconds": wall,
-        "cpu": object_store.cpu_seconds(servers) - cpu,
+        "cpu": cpu_seconds(servers) - cpu,
         "shuffled": object_store.shuffled_bytes(spark) - shuffled,
     }

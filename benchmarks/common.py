@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from collections.abc import Set as AbstractSet
 
     from pyspark.sql import DataFrame, SparkSession
 
 RESULTS = Path(os.environ.get("METASTORE_BENCHMARK_RESULTS", Path(__file__).resolve().parent / "results"))
 PHASES = ("parsing", "analysis", "optimization", "planning")
 QUIET = "rootLogger.level = off\n"
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -73,6 +75,31 @@ def seconds(action: Callable[[], object]) -> float:
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
+
+
+def cpu_seconds(servers: AbstractSet[int] = frozenset()) -> float:
+    """CPU seconds so far of this process and all below it but the servers: Spark's JVM and its workers."""
+    parents = {}
+    ticks = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended meanwhile; its parent has its time
+        process = int(folder.name)
+        parents[process] = int(fields[1])
+        ticks[process] = sum(map(int, fields[11:15]))
+    return sum(ticks[process] for process in ticks if _is_below(process, parents, servers)) / TICKS
+
+
+def _is_below(process: int, parents: dict[int, int], servers: AbstractSet[int]) -> bool:
+    while process in parents:
+        if process in servers:
+            return False
+        if process == os.getpid():
+            return True
+        process = parents[process]
+    return False
 
 
 def alternate(actions: dict[str, Callable[[], object]], runs: int) -> dict[str, list[float]]:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-TICKS = os.sysconf("SC_CLK_TCK")
-
 
 class _Delaying(s3._Passing):  # noqa: SLF001 - the handler of the proxy
     def _serve(self) -> None:
@@ -53,31 +51,6 @@ def running(delay: float) -> Iterator[str]:
                 yield proxy.stdout.readline().strip()
             finally:
                 proxy.kill()
-
-
-def cpu_seconds(servers: set[int]) -> float:
-    """CPU seconds so far of this process and all below it but the servers: Spark's JVM and its workers."""
-    parents = {}
-    ticks = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it has ended meanwhile; its parent has its time
-        process = int(folder.name)
-        parents[process] = int(fields[1])
-        ticks[process] = sum(map(int, fields[11:15]))
-    return sum(ticks[process] for process in ticks if _is_below(process, parents, servers)) / TICKS
-
-
-def _is_below(process: int, parents: dict[int, int], servers: set[int]) -> bool:
-    while process in parents:
-        if process in servers:
-            return False
-        if process == os.getpid():
-            return True
-        process = parents[process]
-    return False
 
 
 def children() -> set[int]:

@@ -21,6 +21,7 @@ SMALL = {
     "cardinality": "--scale 0.005 --ways metastore spark",
     "engines": "--files 6 --rows 200 --runs 1",
     "frequencies": "--rows 500000 --files 2",
+    "growth": "--files 20 30 --manifests 6 9 --runs 1",
     "index_lookup": "--store C --share 0.001",
     "locate": "--files 2 --rows 100000 --runs 1",
     "lookup": "",
