@@ -64,9 +64,9 @@ class Coverage:
         """Whether any block lists a file of the snapshot."""
         return bool(self.knowledge.get(key))
 
-    def deepest_block(self, file: DataFile) -> BlockFiles | None:
+    def deepest_block(self, key: FileKey) -> BlockFiles | None:
         """Return the deepest, then latest block that lists a file."""
-        return self._deepest_blocks.get(file.key)
+        return self._deepest_blocks.get(key)
 
     @cached_property
     def _deepest_blocks(self) -> dict[FileKey, BlockFiles]:

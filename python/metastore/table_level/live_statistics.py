@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -250,19 +250,26 @@ class LiveStatistics:
         self._store = store
         self._nodes = nodes
         self._live = {file.key: position for position, file in enumerate(files)}
-        # A listing gives all files a modification time, or none: None is never compared with a time.
-        by_path = list(map(self._live.__getitem__, sorted(self._live)))
-        self._path_ranks = np.zeros(len(files), np.int64)
-        self._path_ranks[by_path] = np.arange(len(by_path))
+        self._count = len(files)
         self._blocks: list[BlockFiles] = []
         self._positions: dict[str, Longs] = {}
         self._identities: dict[str, Words] = {}
-        for block_files in _rank_blocks(blocks):
+        with_columns = [block_files for block_files in blocks if block_files.block.columns]
+        for block_files in _rank_blocks(with_columns):
             if not block_files.ordinals.keys().isdisjoint(self._live):
                 self._blocks.append(block_files)
                 self._positions[block_files.block.id] = find_live_positions(block_files, self._live)
                 self._identities[block_files.block.id] = _identify_files(block_files)
         self._orders: dict[bytes, tuple[Longs, FileGroups]] = {}
+
+    @cached_property
+    def _path_ranks(self) -> Longs:
+        """The ranks of the live files in the order of their paths."""
+        # A listing gives all files a modification time, or none: None is never compared with a time.
+        by_path = list(map(self._live.__getitem__, sorted(self._live)))
+        ranks = np.zeros(self._count, np.int64)
+        ranks[by_path] = np.arange(len(by_path))
+        return ranks
 
     def read_columns(self, columns: Sequence[Column]) -> Iterator[ColumnLevel]:
         """Read the statistics of columns, a few columns at a time, and merge them."""

@@ -301,10 +301,11 @@ def _files_table(files: Sequence[DataFile], coverage: Coverage) -> tuple[pa.Tabl
     values["block"] = [None] * len(files)
     values["file"] = [None] * len(files)
     for number, file in enumerate(files):
-        deepest = coverage.deepest_block(file)
+        key = file.key
+        deepest = coverage.deepest_block(key)
         if deepest is not None:
             values["block"][number] = deepest.block.id
-            values["file"][number] = deepest.ordinals[file.key]
+            values["file"][number] = deepest.ordinals[key]
     table = fill_schema(TABLE_FILES, values, len(files))
     return table, split_evenly(table.num_rows, 1)
 
