@@ -210,7 +210,7 @@ def _find_current_entry(inputs: PlanInputs, manifest: Manifest) -> Snapshot | No
 
 def _has_new_counts(inputs: PlanInputs, entry: Snapshot, coverage: Coverage) -> bool:
     """Return whether data files were analyzed, or their deleted rows counted, after the entry was written."""
-    return bool(inputs.newly_counted) or entry.files != coverage.count_files(inputs.facts.files)
+    return bool(inputs.newly_counted) or entry.files != coverage.count_files()
 
 
 def _has_all_extras(inputs: PlanInputs, state: RoundState, entry: Snapshot) -> bool:

@@ -152,7 +152,7 @@ def _report(inputs: PlanInputs, state: RoundState, unpublished: tuple[Refusal, .
         table=facts.name,
         format=facts.format,
         snapshot=snapshot_id(facts),
-        files=coverage.count_files(facts.files),
+        files=coverage.count_files(),
         files_read=len(read),
         files_total=len(facts.files),
         rows=facts.live_rows,

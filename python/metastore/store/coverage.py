@@ -39,7 +39,8 @@ class Coverage:
 
     def __init__(self, blocks: Sequence[BlockFiles], files: Sequence[DataFile]) -> None:
         self.blocks = blocks
-        self.knowledge: dict[FileKey, tuple[FileKnowledge, ...]] = {file.key: () for file in files}
+        self._keys = [file.key for file in files]
+        self.knowledge: dict[FileKey, tuple[FileKnowledge, ...]] = dict.fromkeys(self._keys, ())
         for indexed in blocks:
             self._add_block(indexed)
 
@@ -112,9 +113,9 @@ class Coverage:
 
         return find_columns
 
-    def count_files(self, files: Iterable[DataFile]) -> int:
-        """Count the files that some block lists."""
-        return sum(self.holds(file.key) for file in files)
+    def count_files(self) -> int:
+        """Count the files of the snapshot that some block lists."""
+        return sum(map(self.holds, self._keys))
 
     def count_columns(self, columns: Sequence[Column]) -> int:
         """Count the columns with statistics of some live file."""

@@ -262,7 +262,7 @@ def _describe(facts: TableFacts, coverage: Coverage) -> Mapping[str, Any]:
         "analyzed_at": datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z"),
         "columns": _name_columns(facts, coverage),
         "exact": facts.is_physical,
-        "files": coverage.count_files(files),
+        "files": coverage.count_files(),
         "files_total": len(files),
         "rows": live_rows,
         "physical_rows": sum(map(attrgetter("physical_rows"), files)),
