@@ -52,6 +52,7 @@ OUR_PROPERTIES = {
     "spark.sql.queryExecutionListeners": "org.metastore.peers.LabelCounter",
     "spark.metastore.analyze.formats": "parquet,delta,iceberg,hudi",
     "spark.metastore.analyze.auto": "wait",
+    "spark.metastore.pruning.rowLevel": "all",
     "spark.metastore.planning.timeout": "60s",  # a slow machine is to act as a fast one
 }
 
