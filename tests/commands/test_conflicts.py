@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import lakes
 import metastore
 from commands.targets import WITH_KEYS, WITHOUT_US, parameters
 from commands.twins import fill
@@ -137,3 +138,14 @@ def test_after_a_command_its_session_reads_what_it_wrote(spark, kind, tmp_path):
         read = spark.sql(f"SELECT x FROM {target.name} WHERE s = md5('78')").collect()
         assert {row.x for row in read} == {number}, what
     target.drop()
+
+
+@pytest.mark.skipif("iceberg" not in lakes.FORMATS, reason="the catalogs of other formats keep no table")
+def test_analyze_sees_what_others_wrote_into_a_table_that_the_session_keeps(spark):
+    name, other = f"ice.db.conflicts_{next(_names)}", spark.newSession()
+    other.sql(f"CREATE TABLE {name} USING iceberg AS SELECT id FROM range(10)")
+    assert spark.table(name).count() == 10  # the session keeps it
+    other.sql(f"INSERT INTO {name} SELECT id FROM range(7)")
+    assert metastore.analyze(spark, name, progress=False).rows == 17
+    assert spark.table(name).count() == 17
+    other.sql(f"DROP TABLE {name} PURGE")

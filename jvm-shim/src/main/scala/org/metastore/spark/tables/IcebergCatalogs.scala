@@ -9,9 +9,14 @@ private[tables] object IcebergCatalogs {
   private val Caching = "org.apache.iceberg.CachingCatalog"
   private val Util = "org.apache.iceberg.spark.Spark3Util"
 
-  /** Loads a table and leaves the one alone that the catalog keeps; None where Spark's catalog has no catalog of Iceberg's. */
+  /**
+   * Loads a table and leaves the one alone that the catalog keeps; None of a path, or where Spark's catalog has none of Iceberg's.
+   */
   def load(catalog: CatalogPlugin, identifier: Identifier): Option[AnyRef] =
-    for (inner <- Try(Reflection.call[AnyRef](catalog, "icebergCatalog")).toOption) yield {
+    for {
+      inner <- Try(Reflection.call[AnyRef](catalog, "icebergCatalog")).toOption
+      if !identifier.getClass.getName.endsWith("PathIdentifier")
+    } yield {
       val util = catalog.getClass.getClassLoader.loadClass(Util)
       val name = Reflection.callStatic[AnyRef](util, "identifierToTableIdentifier", identifier)
       Reflection.call[AnyRef](unkept(inner), "loadTable", name)

@@ -133,12 +133,15 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     call[java.util.Map[String, String]](table, "properties").asScala.toMap
 
   override def refresh(): Boolean = {
-    val before = metadata
+    val before = metadataFile
     call[AnyRef](table, "refresh")
-    metadata ne before
+    metadataFile != before
   }
 
-  private def metadata = call[AnyRef](call[AnyRef](table, "operations"), "current")
+  override def metadataFile: Option[String] = {
+    val metadata = call[AnyRef](call[AnyRef](table, "operations"), "current")
+    Option(call[String](metadata, "metadataFileLocation"))
+  }
 
   override def nameMapping: Option[String] = properties.get(NameMapping.Property)
 
@@ -338,6 +341,9 @@ object IcebergTable extends TableFormat {
   override def isUnreadable(e: Exception): Boolean =
     isOfType(e) || e.getClass.getName.startsWith("org.apache.iceberg.exceptions.") &&
       !Forbidden(e.getClass.getSimpleName)
+
+  override def isMissing(e: Throwable): Boolean =
+    e.getClass.getName == "org.apache.iceberg.exceptions.NoSuchTableException"
 
   private val Forbidden = Set("ForbiddenException", "NotAuthorizedException")
 

@@ -73,6 +73,9 @@ trait LakeTable {
   /** Reads the metadata anew that the session's catalog keeps of the table; whether they have changed. */
   def refresh(): Boolean = false
 
+  /** The file with the metadata, where each commit writes another one. */
+  def metadataFile: Option[String] = None
+
   /** Table properties. */
   def properties: Map[String, String] = Map.empty
 

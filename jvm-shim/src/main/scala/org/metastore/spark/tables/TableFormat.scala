@@ -55,6 +55,9 @@ trait TableFormat {
   def isNotFound(e: Exception): Boolean = false
   def isUnreadable(e: Exception): Boolean = false
 
+  /** Whether a catalog's own exception means that it has no such table. */
+  def isMissing(e: Throwable): Boolean = false
+
   /** The reader of a table of this format that we cannot open. */
   def otherReader(table: Table): Option[String] = None
 

@@ -1,7 +1,6 @@
 package org.metastore.spark.tables
 
-import scala.util.{Success, Try}
-import scala.util.control.NonFatal
+import scala.util.{Failure, Success, Try}
 
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
@@ -41,27 +40,34 @@ object TableLookup {
       case Some(kept) if handle.table.isKeptBySession =>
         session.sessionState.catalog.invalidateCachedTable(kept)
         find(session, name)
-      case _ => if (hasChanged(session, handle)) find(session, name) else handle
+      case _ if hasChanged(session, name, handle.table) => find(session, name)
+      case _ => handle
     }
   }
 
-  private def hasChanged(session: SparkSession, handle: TableHandle): Boolean =
-    try handle.table.refresh()
-    catch {
-      // It was dropped, or another one has its name: nobody commits to what the catalog keeps.
-      case NonFatal(_) =>
-        handle.name.foreach(name => session.sql(s"REFRESH TABLE $name"))
+  /** Whether the session knew an older state of a table; it knows the newest now. */
+  private def hasChanged(session: SparkSession, name: String, kept: LakeTable): Boolean =
+    loadUnkept(session, name) match {
+      case Success(None) => kept.refresh()
+      case Success(Some(newest)) if newest.metadataFile.exists(kept.metadataFile.contains) => false
+      case Success(Some(newest)) if newest.uuid == kept.uuid => kept.refresh()
+      case Failure(e) if !TableFormats.all.exists(_.isMissing(e)) => throw e
+      case _ => // It is gone, or another one has its name: nobody commits to what the catalog keeps.
+        session.sql(s"REFRESH TABLE $name")
         true
     }
 
   /** As `resolve`, loaded by the catalog now, and not kept: with keys that do not end soon. */
   def resolveUnkept(session: SparkSession, name: String): LakeTable = {
     val kept = resolve(session, name)
-    relation(selectAll(session, name)) match {
-      case v2: DataSourceV2Relation => TableFormats.openUnkept(v2).getOrElse(kept)
-      case _ => kept
-    }
+    loadUnkept(session, name).get.getOrElse(kept)
   }
+
+  private def loadUnkept(session: SparkSession, name: String): Try[Option[LakeTable]] =
+    relation(selectAll(session, name)) match {
+      case v2: DataSourceV2Relation => Try(TableFormats.openUnkept(v2))
+      case _ => Success(None)
+    }
 
   /** As `resolve`, with the table's name in its catalog. */
   def find(session: SparkSession, name: String): TableHandle = {
