@@ -31,6 +31,7 @@ SMALL = {
     "nan": "--files 2 --rows 500 --runs 1",
     "small_files": "--scale 0.004",
     "table_level": "--files 300 --columns 2 --runs 1",
+    "wide": "--columns 6",
 }
 
 
@@ -46,6 +47,7 @@ LONG = (
     "nan",
     "pruning",
     "small_files",
+    "wide",
 )
 
 
