@@ -245,8 +245,10 @@ def _read_groups(
     name: str, file: pq.ParquetFile, columns: Sequence[str], groups: Sequence[int], most_bytes: int
 ) -> pa.Table:
     """Read the columns, as far as the file has them."""
-    present = [column for column in columns if column in file.schema_arrow.names]
-    schema = pa.schema(list(map(file.schema_arrow.field, present)))
+    stored = file.schema_arrow
+    names = set(stored.names)
+    present = [column for column in columns if column in names]
+    schema = pa.schema(list(map(stored.field, present)))
     if not groups:
         return schema.empty_table()
     batches = []
