@@ -15,8 +15,8 @@ import org.metastore.spark.statistics.TableStatistics
 import org.metastore.spark.statistics.columns.{
   CatalystValue, ColumnSummary, FileList, FileSetStatistics, TypePromotion
 }
-import org.metastore.spark.statistics.objects.{FileKey, Snapshot, SummaryRow}
-import org.metastore.spark.statistics.values.LookUps
+import org.metastore.spark.statistics.objects.{FileKey, HistogramRow, Snapshot, SummaryRow}
+import org.metastore.spark.statistics.values.{Histogram, LookUps}
 import org.metastore.spark.tables.{Catalogs, DataFile, FormatDescription, Leaf, TableFormats}
 
 /** `metastore.layout(table [, column])`: one row for each column, how its values are spread over the data files, with advice. */
@@ -37,12 +37,17 @@ object LayoutFunction extends TableFunction("layout") {
     val rows = for {
       group <- leaves.grouped(AtOnce)
       known = statistics.forFiles(files, group.map(leaf => leaf.key -> leaf.dataType))
+      lookUps = kept.lookUps(group)
       leaf <- group
-    } yield row(leaf, known, kept, advice)
+    } yield row(leaf, known, lookUps.get(leaf.key), advice)
     rows.toList
   }
 
-  private def row(leaf: Leaf, known: FileSetStatistics, kept: KeptValues, advice: SortAdvice): InternalRow = {
+  private def row(
+      leaf: Leaf,
+      known: FileSetStatistics,
+      kept: Option[LookUps],
+      advice: SortAdvice): InternalRow = {
     val described = for {
       column <- known.column(leaf.key, leaf.dataType).toOption
       layout <- ColumnLayout.fromSummary(column)
@@ -55,10 +60,10 @@ object LayoutFunction extends TableFunction("layout") {
       known: FileSetStatistics,
       column: ColumnSummary,
       layout: ColumnLayout,
-      kept: KeptValues,
+      kept: Option[LookUps],
       advice: SortAdvice): InternalRow = {
     val (depth, share) = (layout.overlapDepth, layout.sortedShare)
-    kept.lookUps(leaf).orElse(ofBounds(column)) match {
+    kept.orElse(ofBounds(column)) match {
       case None => ResultRow.row(leaf.name, None, depth, share, None, None)
       case Some(values) =>
         val read = filesRead(leaf, known, column, values)
@@ -98,12 +103,25 @@ object LayoutFunction extends TableFunction("layout") {
 private final class KeptValues(context: TableContext, snapshot: Snapshot) {
   private val rows: Map[String, SummaryRow] = context.rowsByKey(snapshot)
 
-  /** Values to look up, as Catalyst's internal ones, without texts that may be the beginning of longer ones. */
-  def lookUps(leaf: Leaf): Option[LookUps] = for {
+  /** Values to look up by the columns' keys: all histograms are read at once. */
+  def lookUps(leaves: Seq[Leaf]): Map[String, LookUps] = {
+    val ordinals = leaves.flatMap(leaf => rows.get(leaf.key)).map(_.column).toSet
+    val histograms =
+      snapshot.histograms.fold(Map.empty[Int, HistogramRow])(context.store.histograms(_, ordinals))
+    val found = for {
+      leaf <- leaves
+      values <- lookUps(leaf, histograms)
+    } yield leaf.key -> values
+    found.toMap
+  }
+
+  /** Values as Catalyst's internal ones, without texts that may be the beginning of longer ones. */
+  private def lookUps(leaf: Leaf, histograms: Map[Int, HistogramRow]): Option[LookUps] = for {
     row <- rows.get(leaf.key)
     entry = snapshot.columns(row.column)
     if TypePromotion.fromEntry(entry, leaf.dataType) == TypePromotion.Full
-    bins <- context.histogram(snapshot.histograms, row, row.column, file = None)
+    stored <- histograms.get(row.column)
+    bins <- Histogram.fromRow(stored, row)
     text = ValueText.fromTypes(entry.dataType, leaf.dataType)
     values <- LookUps.ofRows(bins).collect { edge =>
       if (text.isWhole(edge, row)) Some(CatalystValue.catalyst(edge, leaf.dataType))

@@ -169,6 +169,12 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
   def histogram(ref: ObjectRef, column: Int, file: Option[Int]): Option[HistogramRow] =
     rowReader.rows(ref, _.groupsOf(Set(column)), isOf(_, column, file))(ObjectRows.histogram).headOption
 
+  /** The histograms of some columns of a table in a `table-histograms` object, by the column's ordinal. */
+  def histograms(ref: ObjectRef, columns: Set[Int]): Map[Int, HistogramRow] =
+    rowReader.rows(ref, _.groupsOf(columns), row => isIn(row.int("column"), Some(columns))) { row =>
+      row.int("column").get -> ObjectRows.histogram(row)
+    }.toMap
+
   /** The histograms of all columns of a data file in a `histograms` object, by the column's ordinal. */
   def histograms(ref: ObjectRef, file: Int): Map[Int, HistogramRow] =
     rowReader.rows(ref, groupsOf(None), isOf(_, Some(file))) { row =>
