@@ -79,16 +79,16 @@ def to_jvm_session(spark: SparkSession) -> Any:
 
 
 def read_storage_properties(
-    spark: SparkSession, table: str, uuid: str, location: str, *, anew: bool = False
+    spark: SparkSession, table: str, uuid: str, location: str, *, uncached: bool = False
 ) -> dict[str, str]:
     """Return a table's own settings and keys for a location, as its format calls them; none if it has none.
 
     Fails if the name stands for a table of another uuid by now. The session may keep the table with keys that end
-    soon: `anew` asks its catalog.
+    soon: `uncached` asks its catalog.
     Over py4j, not by SQL: answers of SQL are shown to people.
     """
     shim = load_shim_class(spark, "TableStorage")
-    return dict(shim.properties(to_jvm_session(spark), table, uuid, location, anew))
+    return dict(shim.properties(to_jvm_session(spark), table, uuid, location, uncached))
 
 
 def list_storage_prefixes(spark: SparkSession, table: str, uuid: str) -> list[str]:

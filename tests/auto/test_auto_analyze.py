@@ -14,7 +14,6 @@ from auto.checks import NUMBERS, PATIENCE, becomes, has_values, is_analyzed, war
 from formats.kinds import FORMATS, KINDS, ROW
 from lakes import SPARK
 from metastore.format.manifest import Manifest
-from metastore.jvm_session import find_shim_package
 from metastore.store import Store
 from metastore.store.claims import claim
 from metastore.store.location import default_store_uri
@@ -345,14 +344,3 @@ def test_what_writes_nothing_or_is_switched_off_is_left_alone(spark, kind, table
         plan = spark.sql(f"EXPLAIN INSERT INTO {table} SELECT {ROW} FROM range(100, 200)").first()[0]
     assert "AnalyzeAfterWrite" in plan
     assert not is_analyzed(spark, table)
-
-
-def test_it_leaves_the_catalogs_of_the_session_alone(spark, kind, table):
-    """A table that a session keeps is the one to which its commands commit, even if it was forgotten meanwhile."""
-    session = spark.newSession()
-    after_write = find_shim_package(spark).auto.AutoAnalyze
-    after_write.follow(session._jsparkSession, table, True)  # noqa: FBT003 - of Scala
-    assert is_analyzed(spark, table)
-    spark.sql(f"INSERT INTO {table} SELECT {ROW} FROM range(100, 200)")
-    rows = f"SELECT count(*) AS n FROM {table}"
-    assert session.sql(rows).first().n == spark.sql(rows).first().n

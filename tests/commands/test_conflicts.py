@@ -14,6 +14,7 @@ import lakes
 import metastore
 from commands.targets import WITH_KEYS, WITHOUT_US, parameters
 from commands.twins import fill
+from planner.plans import conf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,6 +138,25 @@ def test_after_a_command_its_session_reads_what_it_wrote(spark, kind, tmp_path):
         meeting.run_beside(lambda: spark.sql(command), lambda: look(spark, target.name))  # noqa: B023 - runs now
         read = spark.sql(f"SELECT x FROM {target.name} WHERE s = md5('78')").collect()
         assert {row.x for row in read} == {number}, what
+    target.drop()
+
+
+@pytest.mark.parametrize("kind", parameters("copy-on-write"))
+def test_a_table_that_was_loaded_again_meanwhile_is_as_new_as_the_command(spark, kind, tmp_path):
+    """A catalog forgets a table while a long command runs, and the ANALYZE after an earlier write loads it again."""
+    target = fill(spark, kind, f"conflicts_{next(_names)}")
+    meeting = Meeting(tmp_path)
+    spark.udf.register("wait_for_other", meeting.waiting_function(), "double")
+
+    def load_again() -> None:
+        spark.sql(f"REFRESH TABLE {target.name}")
+        spark.table(target.name).count()
+
+    with conf(spark, spark__metastore__analyze__auto="background"):
+        command = f"UPDATE {target.name} SET x = wait_for_other(5D) WHERE s = md5('78')"
+        meeting.run_beside(lambda: spark.sql(command), load_again)
+    read = spark.sql(f"SELECT x FROM {target.name} WHERE s = md5('78')").collect()
+    assert {row.x for row in read} == {5.0}
     target.drop()
 
 

@@ -119,7 +119,7 @@ class PlanInputs:
 
 def read_inputs(spark: SparkSession, statement: AnalyzeStatement, *, is_automatic: bool = False) -> PlanInputs:
     """Look up the table and its statistics, and check the statement against them."""
-    # An automatic ANALYZE has a session of its own, which has loaded nothing before.
+    # What this session wrote it knows. A table that is refreshed while a command runs can fail the command.
     load = partial(load_facts, spark, statement.table, newest=not is_automatic)
     values = _resolve_settings(spark, statement)
     facts = load()

@@ -112,7 +112,7 @@ class _Memory(TaskStore):
 def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
     """Compute the rows of `metastore.filtered_summary`, as texts."""
     query_filter = _judge_files(spark, query)
-    facts = load_facts(spark, query_filter.table)
+    facts = load_facts(spark, query_filter.table, newest=False)
     store, task_store = open_table_store(spark, facts.identity, facts.identifier, writable=False)
     manifest = _read_manifest(store, facts)
     block_files = BlockFilesCache(store)

@@ -90,14 +90,14 @@ def find_table_credentials(spark: SparkSession, table: TableIdentity, identifier
 
 def _find_new_credentials(spark: SparkSession, table: TableIdentity, identifier: str, uri: str) -> Credentials:
     """Find the credentials of a location of a table that the catalog gives now."""
-    return find_file_io_credentials(uri, _read_storage_properties(spark, table, identifier, uri, anew=True))
+    return find_file_io_credentials(uri, _read_storage_properties(spark, table, identifier, uri, uncached=True))
 
 
 def _read_storage_properties(
-    spark: SparkSession, table: TableIdentity, identifier: str, uri: str, *, anew: bool = False
+    spark: SparkSession, table: TableIdentity, identifier: str, uri: str, *, uncached: bool = False
 ) -> dict[str, str]:
     with raise_as_ours(table.name):
-        return jvm_session.read_storage_properties(spark, identifier, table.uuid, uri, anew=anew)
+        return jvm_session.read_storage_properties(spark, identifier, table.uuid, uri, uncached=uncached)
 
 
 def find_session_credentials(spark: SparkSession, uri: str) -> Credentials:

@@ -16,15 +16,15 @@ object TableStorage {
    * The settings of a table for a location, with its keys, as its format calls them; empty if it has none.
    *
    * @param uuid of the table that is meant: its name may stand for another one by now
-   * @param anew whether the catalog is asked, also where the session keeps the table with its keys
+   * @param uncached whether the catalog is asked, also where the session keeps the table with its keys
    */
   def properties(
       session: SparkSession,
       name: String,
       uuid: String,
       location: String,
-      anew: Boolean): JavaMap[String, String] =
-    ask(session, name, uuid, anew)(_.storageProperties(location).asJava)
+      uncached: Boolean): JavaMap[String, String] =
+    ask(session, name, uuid, uncached)(_.storageProperties(location).asJava)
 
   /** The beginnings of locations for which the table has keys apart. */
   def prefixes(session: SparkSession, name: String, uuid: String): JavaList[String] =
@@ -36,11 +36,11 @@ object TableStorage {
       throw new IllegalStateException(s"$name has no access of its own to $uri")
     }
 
-  private def ask[T](session: SparkSession, name: String, uuid: String, anew: Boolean = false)(
+  private def ask[T](session: SparkSession, name: String, uuid: String, uncached: Boolean = false)(
       question: LakeTable => T): T =
     ReadPermission.asActive(session) {
       val table =
-        if (anew) TableLookup.resolveUnkept(session, name) else TableLookup.resolve(session, name)
+        if (uncached) TableLookup.resolveUncached(session, name) else TableLookup.resolve(session, name)
       if (table.uuid != uuid) throw new IllegalStateException(s"$name is another table now")
       question(table)
     }

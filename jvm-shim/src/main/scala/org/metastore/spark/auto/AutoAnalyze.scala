@@ -10,7 +10,6 @@ import org.apache.hadoop.util.ShutdownHookManager
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.metastore.SessionCopy
 
 import org.metastore.spark.analyze.{AnalyzeCommand, AnalyzeStatement}
 import org.metastore.spark.conf.MetastoreConf
@@ -147,9 +146,7 @@ private[auto] object AutoAnalyze extends Logging {
   private def analyze(request: Pending): Boolean = {
     val context = request.session.sparkContext
     context.isStopped || {
-      // Of its own are the tables that its catalogs load and keep: commands of the session commit to other ones.
-      val session = SessionCopy(request.session)
-      SparkSession.setActiveSession(session)
+      SparkSession.setActiveSession(request.session)
       Thread.currentThread.setContextClassLoader(request.session.sharedState.jarClassLoader)
       context.setLocalProperty("spark.scheduler.pool", Pool)
       context.setJobDescription(s"ANALYZE of ${request.table} after a write")
@@ -160,7 +157,7 @@ private[auto] object AutoAnalyze extends Logging {
         noScan = false,
         Map.empty,
         isWaitedFor = request.isWaitedFor)
-      AnalyzeCommand.analyzeInTurn(session, statement)
+      AnalyzeCommand.analyzeInTurn(request.session, statement)
     }
   }
 

@@ -56,7 +56,10 @@ private[auto] final case class AnalyzeAfterWriteExec(child: SparkPlan, table: St
   override def nodeName: String = if (waits) "AnalyzeAfterWrite" else "AnalyzeInBackground"
   override def simpleString(maxFields: Int): String = s"$nodeName $table"
 
-  private lazy val analyzed: Unit = AutoAnalyze.follow(session, table, waits)
+  private lazy val analyzed: Unit = {
+    Attempt.orNone(CommittedTable.refreshCached(child))
+    AutoAnalyze.follow(session, table, waits)
+  }
 
   private def after[T](result: T): T = {
     analyzed

@@ -167,18 +167,20 @@ object FormatsFunction extends TableFunction("formats") {
 
 /**
  * `metastore_facts(table [, files] [, newest])`: the metadata of a table that ANALYZE needs and only the JVM can read. Python reads
- * it through SQL. The first row has `facts`, JSON; each other row is one data file. With `newest => false` the table is what the
- * session knows of it.
+ * it through SQL. The first row has `facts`, JSON; each other row is one data file. With `newest => false` commits of
+ * other writers do not count of which the session does not know yet.
  */
 object FactsFunction extends TableFunction("facts") {
   private val mapper = new ObjectMapper
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val name = call.text("table")
+    val hasFiles = !call.optional("files").contains("false")
+    val isNewest = !call.optional("newest").contains("false")
     val handle =
-      if (call.optional("newest").contains("false")) TableLookup.find(session, name)
-      else TableLookup.findAnew(session, name)
-    if (call.optional("files").contains("false")) Seq(factsRow(identity(handle)))
+      if (hasFiles || isNewest) TableLookup.findNewest(session, name, refreshes = isNewest)
+      else TableLookup.find(session, name)
+    if (!hasFiles) Seq(factsRow(identity(handle)))
     else {
       requireSupported(session, name, handle.table)
       allFacts(session, handle)

@@ -1,7 +1,7 @@
 package org.metastore.spark.tables
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.connector.catalog.CatalogPlugin
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier}
 
 /**
  * The catalogs of a session, by Spark's `CatalogManager`: a class up to Spark 4.2, a trait since 4.3. A call that the compiler
@@ -24,6 +24,9 @@ object Catalogs {
 
   /** The name of Spark's own catalog, whoever implements it. */
   val SessionCatalog = "spark_catalog"
+
+  /** Whether an identifier is the path of a table. */
+  def isPath(identifier: Identifier): Boolean = identifier.getClass.getName.endsWith("PathIdentifier")
 
   def apply(session: SparkSession): Catalogs = new Catalogs(session.sessionState.catalogManager)
 }

@@ -15,13 +15,13 @@ private[tables] object IcebergCatalogs {
   def load(catalog: CatalogPlugin, identifier: Identifier): Option[AnyRef] =
     for {
       inner <- Try(Reflection.call[AnyRef](catalog, "icebergCatalog")).toOption
-      if !identifier.getClass.getName.endsWith("PathIdentifier")
+      if !Catalogs.isPath(identifier)
     } yield {
       val util = catalog.getClass.getClassLoader.loadClass(Util)
       val name = Reflection.callStatic[AnyRef](util, "identifierToTableIdentifier", identifier)
-      Reflection.call[AnyRef](unkept(inner), "loadTable", name)
+      Reflection.call[AnyRef](uncached(inner), "loadTable", name)
     }
 
-  private def unkept(catalog: AnyRef): AnyRef =
+  private def uncached(catalog: AnyRef): AnyRef =
     if (catalog.getClass.getName == Caching) Reflection.value[AnyRef](catalog, "catalog") else catalog
 }

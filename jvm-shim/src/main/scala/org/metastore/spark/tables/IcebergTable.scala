@@ -323,7 +323,13 @@ object IcebergTable extends TableFormat {
 
   override def open(table: Table): Option[LakeTable] = if (is(table)) Some(IcebergTable(table)) else None
 
-  override def openUnkept(relation: DataSourceV2Relation): Option[LakeTable] =
+  override def refreshCached(committed: Table, cached: => Table): Unit =
+    if (is(committed)) {
+      val table = apply(cached)
+      if (table.metadataFile != apply(committed).metadataFile) table.refresh()
+    }
+
+  override def openUncached(relation: DataSourceV2Relation): Option[LakeTable] =
     for {
       catalog <- relation.catalog
       identifier <- relation.identifier if is(relation.table)

@@ -26,8 +26,11 @@ trait TableFormat {
   /** The table that a catalog loads, where that alone tells of it. */
   def open(table: Table): Option[LakeTable] = None
 
+  /** Makes a table that a catalog has cached as new as another object of the same table, to which a command committed. */
+  def refreshCached(committed: Table, cached: => Table): Unit = ()
+
   /** The table of a relation, loaded anew, which its catalog does not keep; None where its catalog keeps none. */
-  def openUnkept(relation: DataSourceV2Relation): Option[LakeTable] = None
+  def openUncached(relation: DataSourceV2Relation): Option[LakeTable] = None
 
   /** The table that a relation of Spark's older kind reads. */
   def open(relation: LogicalRelation): Option[LakeTable] = None

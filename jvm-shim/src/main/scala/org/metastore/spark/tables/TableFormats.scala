@@ -37,7 +37,7 @@ object TableFormats {
   }
 
   /** The table of a relation, loaded anew, which its catalog does not keep. */
-  def openUnkept(relation: DataSourceV2Relation): Option[LakeTable] = first(_.openUnkept(relation))
+  def openUncached(relation: DataSourceV2Relation): Option[LakeTable] = first(_.openUncached(relation))
 
   /** The name of the reader of a table that is of one of the formats, but that we cannot open. */
   def otherReader(table: Table): Option[String] = first(_.otherReader(table))

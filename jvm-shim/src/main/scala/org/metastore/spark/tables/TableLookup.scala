@@ -33,39 +33,50 @@ object TableLookup {
    * As `find`, with the files that the table has now. The listing that the session keeps is dropped, not refreshed: queries that
    * run list their files from it, and would find none meanwhile. The table that a catalog keeps is refreshed, not dropped: a command
    * that runs commits to it, and later queries would read another one, from before the commit.
+   *
+   * @param refreshes whether commits of other writers count, of which the session's catalog does not know yet
    */
-  def findAnew(session: SparkSession, name: String): TableHandle = {
+  def findNewest(session: SparkSession, name: String, refreshes: Boolean): TableHandle = {
     val handle = find(session, name)
     handle.sessionTable match {
-      case Some(kept) if handle.table.isKeptBySession =>
-        session.sessionState.catalog.invalidateCachedTable(kept)
+      case Some(listed) if handle.table.isKeptBySession =>
+        session.sessionState.catalog.invalidateCachedTable(listed)
         find(session, name)
-      case _ if hasChanged(session, name, handle.table) => find(session, name)
+      case _ if refreshes && refresh(session, name, handle.table) => find(session, name)
       case _ => handle
     }
   }
 
-  /** Whether the session knew an older state of a table; it knows the newest now. */
-  private def hasChanged(session: SparkSession, name: String, kept: LakeTable): Boolean =
-    loadUnkept(session, name) match {
-      case Success(None) => kept.refresh()
-      case Success(Some(newest)) if newest.metadataFile.exists(kept.metadataFile.contains) => false
-      case Success(Some(newest)) if newest.uuid == kept.uuid => kept.refresh()
-      case Failure(e) if !TableFormats.all.exists(_.isMissing(e)) => throw e
+  /** Makes the table that the session's catalog keeps as new as the catalog's own; whether it was older. */
+  private def refresh(session: SparkSession, name: String, cached: LakeTable): Boolean =
+    loadUncached(session, name) match {
+      case Success(None) => cached.refresh()
+      case Success(Some(newest)) if newest.metadataFile.exists(cached.metadataFile.contains) => false
+      case Success(Some(newest)) if newest.uuid == cached.uuid => cached.refresh()
+      case Failure(e) if !isMissing(e) => throw e
+      case Failure(_) if isBranch(cached) => cached.refresh()
       case _ => // It is gone, or another one has its name: nobody commits to what the catalog keeps.
         session.sql(s"REFRESH TABLE $name")
         true
     }
 
-  /** As `resolve`, loaded by the catalog now, and not kept: with keys that do not end soon. */
-  def resolveUnkept(session: SparkSession, name: String): LakeTable = {
-    val kept = resolve(session, name)
-    loadUnkept(session, name).get.getOrElse(kept)
+  private def isMissing(e: Throwable): Boolean = TableFormats.all.exists(_.isMissing(e))
+
+  // A branch is a part of the name of a table that the catalog knows without.
+  private def isBranch(table: LakeTable): Boolean = table.refusal.exists(_.isSelected)
+
+  /** As `resolve`, loaded by the catalog now, with keys that it hands out now. */
+  def resolveUncached(session: SparkSession, name: String): LakeTable = {
+    resolve(session, name) // whoever may not read it is refused
+    loadUncached(session, name).get.getOrElse {
+      session.sql(s"REFRESH TABLE $name")
+      resolve(session, name)
+    }
   }
 
-  private def loadUnkept(session: SparkSession, name: String): Try[Option[LakeTable]] =
+  private def loadUncached(session: SparkSession, name: String): Try[Option[LakeTable]] =
     relation(selectAll(session, name)) match {
-      case v2: DataSourceV2Relation => Try(TableFormats.openUnkept(v2))
+      case v2: DataSourceV2Relation => Try(TableFormats.openUncached(v2))
       case _ => Success(None)
     }
 
@@ -130,7 +141,7 @@ object TableLookup {
   private[spark] def sqlName(relation: LogicalPlan): Option[String] = relation match {
     case v2: DataSourceV2Relation => for {
         catalog <- v2.catalog
-        identifier <- v2.identifier if !identifier.getClass.getName.endsWith("PathIdentifier")
+        identifier <- v2.identifier if !Catalogs.isPath(identifier)
       } yield SqlName(catalog.name +: identifier.namespace.toSeq :+ identifier.name)
     case v1: LogicalRelation => v1.catalogTable.map(table => SqlName(table.identifier.nameParts))
     case _ => None
