@@ -59,6 +59,10 @@ private[spark] final class ExtensionRules(session: SparkSession) {
   private val noPolicies = TableFormats.all.flatMap(_.rules) ++
     Seq("org.metastore.", "org.apache.comet.", "org.apache.gluten.", "com.nvidia.spark.rapids.")
 
+  // Variants are read in parts by a projection that is none of a policy's. To say how a scan is divided,
+  // Iceberg lists all data files.
+  private val leftOut = Set("PushVariantIntoScan$", "V2ScanPartitioningAndOrdering$")
+
   private final class RecordingOptimizer(withPolicies: Boolean)
     extends SparkOptimizer(state.catalogManager, state.catalog, state.experimentalMethods) {
     @volatile private var recorded: Option[LogicalPlan] = None
@@ -76,10 +80,8 @@ private[spark] final class ExtensionRules(session: SparkSession) {
     override def extendedOperatorOptimizationRules: Seq[Rule[LogicalPlan]] =
       injected(own.extendedOperatorOptimizationRules)
     override def preCBORules: Seq[Rule[LogicalPlan]] = injected(own.preCBORules)
-    // Variants are read in parts by a projection that is none of a policy's.
     override def earlyScanPushDownRules: Seq[Rule[LogicalPlan]] =
-      Record +: own.earlyScanPushDownRules.filterNot(
-        _.getClass.getSimpleName == "PushVariantIntoScan$").toList
+      Record +: own.earlyScanPushDownRules.filterNot(rule => leftOut(rule.getClass.getSimpleName)).toList
     override def defaultBatches: Seq[Batch] =
       super.defaultBatches.filter(withPolicies || _.name != "User Provided Optimizers")
 
