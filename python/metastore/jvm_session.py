@@ -41,11 +41,15 @@ def estimate_size(frame: DataFrame) -> tuple[int, int | None]:
 def encode_local_rows(frame: DataFrame, flags: Sequence[bool]) -> Iterator[bytes] | None:
     """Encode rows that a query has in the driver already as Arrow streams, without a job; None for other queries.
 
+    Rules of the optimizer would look at every row.
+
     Args:
         frame: The query.
         flags: The last arguments of Spark's method, which differ between its versions.
     """
-    plan = frame._jdf.queryExecution().optimizedPlan()
+    plan = frame._jdf.queryExecution().analyzed()
+    if plan.nodeName() == "Project" and plan.output().equals(plan.child().output()):
+        plan = plan.child()
     if plan.nodeName() != "LocalRelation":
         return None
     jvm: Any = frame.sparkSession._jvm

@@ -116,7 +116,7 @@ def _make_files(rows: pa.Table, columns: Mapping[str, Column]) -> tuple[DataFile
         "deleted_rows": rows.column("deleted_rows").to_pylist(),
         "delete_files": pc.if_else(pc.is_null(rows.column("deleted_rows")), deletes, None).to_pylist(),
         "has_equality_deletes": rows.column("equality_deletes").to_pylist(),
-        "open_location": rows.column("location").to_pylist(),
+        "open_location": rows.column("location").fill_null("").to_pylist(),
         "modified": rows.column("modified").to_pylist(),
         "names": map(cache(dict), _read_tuples(rows, "names")),
     }

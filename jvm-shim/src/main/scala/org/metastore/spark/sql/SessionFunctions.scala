@@ -224,7 +224,7 @@ object FactsFunction extends TableFunction("facts") {
     ResultRow.row(
       None,
       live.path,
-      file.location,
+      if (file.location == live.path) None else Some(file.location),
       live.size,
       live.rows,
       live.deletedRows,
