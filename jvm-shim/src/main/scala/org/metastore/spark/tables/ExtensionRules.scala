@@ -4,6 +4,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{AnalysisHelper, LogicalPlan, ReturnAnswer}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkOptimizer, SparkPlan}
+import org.apache.spark.sql.internal.SQLConf
 
 /** The rules of a session that may be somebody's policy, wherever `SparkSessionExtensions` put them, applied to a plan. */
 private[spark] final class ExtensionRules(session: SparkSession) {
@@ -38,9 +39,16 @@ private[spark] final class ExtensionRules(session: SparkSession) {
   }
 
   private def run(plan: LogicalPlan, optimizer: RecordingOptimizer): Seq[LogicalPlan] =
-    AnalysisHelper.allowInvokingTransformsInAnalyzer {
+    AnalysisHelper.allowInvokingTransformsInAnalyzer(withoutNestedPruning {
       optimizer.execute(applyAll(optimizer.normalizations, plan)) +: optimizer.beforePushDown.toSeq
-    }
+    })
+
+  /** Spark compares each column with all others to read parts of structs, which takes seconds for thousands of columns. */
+  private def withoutNestedPruning[T](optimize: => T): T = {
+    val conf = SQLConf.get.clone()
+    conf.setConf(SQLConf.NESTED_SCHEMA_PRUNING_ENABLED, false)
+    SQLConf.withExistingConf(conf)(optimize)
+  }
 
   /** Applies the optimizer's rules to a plan that was not optimized: Spark's may take away what they look for. */
   def rewrite(plan: LogicalPlan): LogicalPlan = AnalysisHelper.allowInvokingTransformsInAnalyzer {
