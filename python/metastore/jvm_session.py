@@ -47,6 +47,8 @@ def encode_local_rows(frame: DataFrame, flags: Sequence[bool]) -> Iterator[bytes
         frame: The query.
         flags: The last arguments of Spark's method, which differ between its versions.
     """
+    if not hasattr(frame, "_jdf"):  # of Spark Connect
+        return None
     plan = frame._jdf.queryExecution().analyzed()
     if plan.nodeName() == "Project" and plan.output().equals(plan.child().output()):
         plan = plan.child()
