@@ -4,7 +4,10 @@ package org.metastore.spark.reason
 private[spark] object Attempt {
 
   /** The value, or None where computing it fails in a way that is recoverable. */
-  def orNone[A](compute: => A): Option[A] =
-    try Some(compute)
-    catch { case Recoverable(_) => None }
+  def orNone[A](compute: => A): Option[A] = recover[Option[A]](Some(compute))(_ => None)
+
+  /** The value, or what is made of the failure where computing it fails in a way that is recoverable. */
+  def recover[A](compute: => A)(fromFailure: Throwable => A): A =
+    try compute
+    catch { case Recoverable(failure) => fromFailure(failure) }
 }

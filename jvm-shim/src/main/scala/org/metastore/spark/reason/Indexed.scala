@@ -25,10 +25,10 @@ private[spark] object Indexed {
 
   /** The answers of all; None if one of them has none. */
   def all[A](answers: Seq[Option[A]]): Option[Seq[A]] =
-    if (answers.contains(None)) None else Some(answers.flatten)
+    Optional.when(!answers.contains(None))(answers.flatten)
 
   /** The first of things that are computed one by one. */
-  def first[T](things: Iterator[T]): Option[T] = if (things.hasNext) Some(things.next()) else None
+  def first[T](things: Iterator[T]): Option[T] = Optional.when(things.hasNext)(things.next())
 
   /** The first answer that one of several gives; None if none gives any. Nobody is asked after it. */
   def firstAnswer[T, A](all: Seq[T])(ask: T => Option[A]): Option[A] = first(all.iterator.flatMap(ask(_)))
