@@ -14,7 +14,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.contract.Contract
-import org.metastore.spark.reason.{Indexed, MetastoreException, NearNames, VisibleText}
+import org.metastore.spark.reason.{Indexed, MetastoreException, NearNames, Optional, VisibleText}
 
 /** The settings of one session, each read at the moment it is asked for: Spark conf, then environment, then default. */
 final class MetastoreConf(conf: SQLConf) {
@@ -56,7 +56,7 @@ final class MetastoreConf(conf: SQLConf) {
   /** What stands somewhere for a setting and is no value of it. */
   def findInvalid(setting: Setting[_]): Option[SettingValue] = {
     val value = resolve(setting)
-    if (setting.parse(value.text.trim).isEmpty) Some(value) else None
+    Optional.when(setting.parse(value.text.trim).isEmpty)(value)
   }
 
   /** Settings of this session that there are not, by their keys. */
@@ -146,7 +146,7 @@ object MetastoreConf extends Logging {
     Try(number).toOption.filter(isValid)
 
   private def valid[V](value: V)(isValid: V => Boolean): Option[V] =
-    if (isValid(value)) Some(value) else None
+    Optional.when(isValid(value))(value)
 
   private lazy val formats = Indexed.set(Contract.named(Contract.read("formats")))(_._1)
 

@@ -8,6 +8,8 @@ import scala.util.Try
 
 import org.apache.spark.SparkContext
 
+import org.metastore.spark.reason.Optional
+
 /**
  * A Python of the driver's host that can run ANALYZE.
  *
@@ -68,7 +70,7 @@ object PythonInterpreter {
     val ofSpark = sparkHome.map("SPARK_HOME" -> _.toString)
     val folders = environment("PYTHONPATH") +: sparkHome.toSeq.flatMap(pythonOf)
     val path = folders.filter(_.nonEmpty).mkString(File.pathSeparator)
-    ofProcess ++ ofSpark ++ (if (path.isEmpty) None else Some("PYTHONPATH" -> path))
+    ofProcess ++ ofSpark ++ Optional.when(path.nonEmpty)("PYTHONPATH" -> path)
   }
 
   /** Spark's own Python and the py4j that comes with it; nothing where they are not there. */

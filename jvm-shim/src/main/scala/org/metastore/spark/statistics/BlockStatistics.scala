@@ -6,7 +6,7 @@ import scala.reflect.ClassTag
 
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.reason.{Reason, Recoverable}
+import org.metastore.spark.reason.{Attempt, Reason}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 import org.metastore.spark.statistics.columns.{
   BlockColumn, BlockPart, BlockReader, BlockSizes, BlockSums, CacheWeight, CatalystValue, ColumnLoader,
@@ -154,11 +154,9 @@ private[statistics] final class BlockStatistics(
     }
 
   private def orUnknown[A](unknown: A)(load: => A): A =
-    try load
-    catch {
-      case Recoverable(e) =>
-        PlanningPool.explain(e, budget)
-        unknown
+    Attempt.recover(load) { failure =>
+      PlanningPool.explain(failure, budget)
+      unknown
     }
 
   override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] = {

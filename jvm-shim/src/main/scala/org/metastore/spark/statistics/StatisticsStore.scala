@@ -9,7 +9,7 @@ import org.apache.parquet.format.{FileMetaData, PageHeader}
 import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.reason.{Reason, ReasonCode, Recoverable}
+import org.metastore.spark.reason.{Attempt, Reason, ReasonCode}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool, StatisticsCache}
 import org.metastore.spark.statistics.columns.{BlockColumnLoader, BlockReader, ColumnLoader, SummaryAssembler}
 import org.metastore.spark.statistics.objects.{
@@ -74,9 +74,9 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
     val lookingUp = kept.fold(beginLookup(leftMillis))(manifest => _ => Right(manifest))
     millis => {
       val budget = new Budget(millis, limitMillis, root)
-      try {
+      Attempt.recover {
         lookingUp(budget).flatMap(manifest => read(tableUuid, budget, manifest.under(nameMapping)))
-      } catch { case Recoverable(e) => Left(PlanningPool.explain(e, budget)) }
+      }(failure => Left(PlanningPool.explain(failure, budget)))
     }
   }
 

@@ -10,9 +10,7 @@ import java.util.concurrent.atomic.{AtomicInteger, AtomicLong, AtomicReference}
 
 import org.slf4j.LoggerFactory
 
-import org.metastore.spark.reason.{
-  DamagedObjectException, Reason, ReasonCode, Recoverable, StatisticsException
-}
+import org.metastore.spark.reason.{Attempt, DamagedObjectException, Reason, ReasonCode, StatisticsException}
 
 /**
  * How long one query may wait for the statistics in one store, all reads together, and how much of the driver's memory they may
@@ -149,21 +147,18 @@ private[spark] object PlanningPool {
   }
 
   private def awaitOne[T](read: Read[T], budget: Budget): Either[Reason, T] =
-    try Right(budget.await(read.result))
-    catch {
-      case Recoverable(e) =>
-        if (e.isInstanceOf[TimeoutException]) read.giveUp()
-        Left(reason(e, budget))
+    Attempt.recover[Either[Reason, T]](Right(budget.await(read.result))) { failure =>
+      if (failure.isInstanceOf[TimeoutException]) read.giveUp()
+      Left(reason(failure, budget))
     }
 
   private def fromMemory[T](read: () => T, budget: Budget): Either[Reason, T] =
-    try Right(MemoryOnly.run(read()))
-    catch { case Recoverable(e) => Left(reason(e, budget)) }
+    Attempt.recover[Either[Reason, T]](Right(MemoryOnly.run(read())))(failure =>
+      Left(reason(failure, budget)))
 
   /** As `run`, in this thread: for what reads no storage and takes no time. */
   def here[T](tasks: Seq[() => T], budget: Budget): Seq[Either[Reason, T]] = tasks.map { task =>
-    try Right(task())
-    catch { case Recoverable(e) => Left(explain(e, budget)) }
+    Attempt.recover[Either[Reason, T]](Right(task()))(failure => Left(explain(failure, budget)))
   }
 
   /** The reason of a failure, logged. */

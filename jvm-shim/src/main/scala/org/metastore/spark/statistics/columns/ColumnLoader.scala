@@ -18,7 +18,7 @@ private[statistics] final case class ColumnSource(
 private[statistics] object ColumnSource {
 
   /** @param holder the object that holds a column of a block */
-  def find(
+  def fromBlock(
       block: Block,
       column: (String, DataType),
       holder: (Block, Int) => Option[ObjectRef]): Seq[ColumnSource] = for {
@@ -78,7 +78,7 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
   }
 
   private def sources(block: Block, column: Column): Seq[ColumnSource] =
-    ColumnSource.find(block, column, holder)
+    ColumnSource.fromBlock(block, column, holder)
 
   /** Whether a column is loaded, from the cache if it is there, or cannot be loaded. */
   private def isKnown(source: ColumnSource): Boolean =

@@ -7,6 +7,8 @@ import scala.util.Try
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.{ArrayNode, JsonNodeFactory}
 
+import org.metastore.spark.reason.Optional
+
 /**
  * Iceberg's name mapping: under which names a data file without field ids has the table's columns.
  *
@@ -68,8 +70,7 @@ object NameMapping {
   /** The nested fields of a field: what a list or a map holds depends on them. */
   private def below(field: JsonNode): Option[JsonNode] = {
     val nested = field.path("fields").elements.asScala.map(describe).toVector
-    if (nested.isEmpty) None
-    else Some(nodes.objectNode().set[JsonNode]("fields", arrayOf(nested)))
+    Optional.when(nested.nonEmpty)(nodes.objectNode().set[JsonNode]("fields", arrayOf(nested)))
   }
 
   private def describe(field: JsonNode): JsonNode = {

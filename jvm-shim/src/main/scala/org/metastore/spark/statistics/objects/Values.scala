@@ -1,5 +1,6 @@
 package org.metastore.spark.statistics.objects
 
+import java.nio.ByteBuffer
 import java.util.Arrays
 
 import scala.reflect.ClassTag
@@ -83,6 +84,9 @@ sealed trait Values {
   /** The values at some places. */
   def at(places: Array[Int]): Values
 
+  /** One of these in a form that is equal for equal values. */
+  def key(i: Int): Any
+
   /** Whether one of these is among some that are sorted. */
   final def isIn(sorted: Values, i: Int): Boolean = search(sorted, i) >= 0
 
@@ -127,6 +131,7 @@ object Values {
     }
 
     override def at(places: Array[Int]): Values = Longs(Gather(array, places))
+    override def key(i: Int): Any = array(i)
   }
 
   final case class Bytes(array: Array[Array[Byte]]) extends Values {
@@ -144,6 +149,7 @@ object Values {
     }
 
     override def at(places: Array[Int]): Values = Bytes(places.map(array(_)))
+    override def key(i: Int): Any = ByteBuffer.wrap(array(i))
   }
 
   private def otherKind: Nothing = throw new IllegalArgumentException("values of two kinds")

@@ -1,5 +1,6 @@
 package org.metastore.spark.statistics.values
 
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.objects.{HistogramRow, SummaryRow}
 
 /**
@@ -66,7 +67,7 @@ final case class Histogram(
     else {
       val value = if (isLone(place) || inside == count) edges(place + 1)
       else within(edges(place), edges(place + 1), inside, count)
-      Quantile(value, if (errors.isEmpty) None else Some(error(place, inside, count)))
+      Quantile(value, Optional.when(errors.nonEmpty)(error(place, inside, count)))
     }
   }
 

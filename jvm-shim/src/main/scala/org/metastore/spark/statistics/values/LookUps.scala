@@ -4,6 +4,8 @@ import java.nio.ByteBuffer
 
 import scala.collection.mutable
 
+import org.metastore.spark.reason.Optional
+
 /**
  * Values that are looked up in a column.
  *
@@ -17,8 +19,9 @@ final case class LookUps(values: IndexedSeq[Any], rows: IndexedSeq[Long], isWhol
   def collect(convert: Any => Option[Any]): Option[LookUps] = {
     val (converted, weights) =
       (for ((value, weight) <- values.zip(rows); other <- convert(value)) yield other -> weight).unzip
-    if (converted.isEmpty) None
-    else Some(LookUps(converted, weights, isWhole && converted.length == values.length))
+    Optional.when(converted.nonEmpty) {
+      LookUps(converted, weights, isWhole && converted.length == values.length)
+    }
   }
 
   /** The mean number of files that a look-up reads, and its standard error. */

@@ -1,5 +1,6 @@
 package org.metastore.spark.statistics.values
 
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.columns.{CatalystValue, FileSummary, TypePromotion}
 import org.metastore.spark.statistics.objects.{Encoding, Values}
 
@@ -27,7 +28,7 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
     val (values, others) = parts.partition(part => part.item > 0 && part.item <= buckets.length)
     def count(item: Int) = Some(others.filter(_.item == item).map(_.rows).sum)
     val ends = values.flatMap(endsOf)
-    def bound(of: Seq[Any] => Any) = if (ends.isEmpty) None else Some(of(ends))
+    def bound(of: Seq[Any] => Any) = Optional.when(ends.nonEmpty)(of(ends))
     val summary = FileSummary(
       until - from,
       count(0),
@@ -44,7 +45,7 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
         Some((part.from, part.until, part.of))
       case _ => None
     }
-    new SortedRun(summary, if (column.isComplete) Some(listed(values)) else None, inside)
+    new SortedRun(summary, Optional.when(column.isComplete)(listed(values)), inside)
   }
 
   /** How many of at most so many files of equally many rows, in their order, have a value between their bounds. */

@@ -2,7 +2,7 @@ package org.metastore.spark.statistics.values
 
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.reason.Indexed
+import org.metastore.spark.reason.{Indexed, Optional}
 import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
 import org.metastore.spark.statistics.columns.{
   BlockReader, ColumnSummary, ColumnValues, FileJoin, FileList, TypePromotion, ValueEvidence
@@ -70,7 +70,7 @@ private[statistics] final class ValueIndex(
 
     /** By data file of the snapshot: how many of its rows have one of the points. `None`: not known. */
     def rows(points: Values): Option[Array[Long]] = {
-      val hashes = if (snapshot.placed.isEmpty) None else Some(new ValueHash(dataType).hash(points))
+      val hashes = Optional.when(snapshot.placed.nonEmpty)(new ValueHash(dataType).hash(points))
       sum(hashes, _.countPostings(points))
     }
 

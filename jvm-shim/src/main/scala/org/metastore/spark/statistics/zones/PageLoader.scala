@@ -53,7 +53,7 @@ private[statistics] final class PageLoader(
       place <- joined.indices
       if joined(place).block.zones.nonEmpty
       column <- columns
-      all = ColumnSource.find(joined(place).block, column, _.summaryOf(_))
+      all = ColumnSource.fromBlock(joined(place).block, column, _.summaryOf(_))
       if all.size == 1
     } yield (place, column, all.head)
     val tables = PlanningPool.runFor(sources, budget) { case (_, _, source) =>
