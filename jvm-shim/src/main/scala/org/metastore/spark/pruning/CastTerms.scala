@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.types._
 
 import org.metastore.spark.pruning.IntegralTypes.{digits, within, Integral}
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.objects.DoubleOrder
 
 /** Casts that keep the order. */
@@ -69,8 +70,7 @@ private[pruning] object CastTerms {
   private def rescale(term: Term, precision: Int, scale: Int, to: DecimalType): Option[Term] = {
     val more = to.scale - scale
     val mayOverflow = to.precision - to.scale < precision - scale
-    if (more < 0 || mayOverflow) None
-    else Some(term.after(to, multiply(more, to)))
+    Optional.when(more >= 0 && !mayOverflow)(term.after(to, multiply(more, to)))
   }
 
   private def multiply(digits: Int, to: DecimalType): Step =

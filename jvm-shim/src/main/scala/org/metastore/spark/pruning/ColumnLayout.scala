@@ -1,5 +1,6 @@
 package org.metastore.spark.pruning
 
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary}
 
 /**
@@ -15,7 +16,7 @@ object ColumnLayout {
   /** The layout of a column; None where no file has bounds. */
   def fromSummary(summary: ColumnSummary): Option[ColumnLayout] = {
     val bounded = filesWithBounds(summary)
-    if (bounded.isEmpty) None else Some(measure(summary.bounds, bounded))
+    Optional.when(bounded.nonEmpty)(measure(summary.bounds, bounded))
   }
 
   /** Files evenly chosen among those whose bounds are values of theirs, in the order of these. */

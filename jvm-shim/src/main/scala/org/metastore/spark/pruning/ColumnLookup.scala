@@ -16,6 +16,15 @@ trait ColumnResolver {
    */
   def key(root: Attribute, path: Seq[String]): Option[String]
 
+  /** The key of an attribute or a struct field; `None` where the expression is neither, or no column of the table. */
+  final def keyOf(expression: Expression): Option[String] = expression match {
+    case ColumnLookup.ColumnPath(root, path) if !isMetadata(root) => key(root, path)
+    case _ => None
+  }
+
+  /** An equal condition that reads columns in place of expressions; `None` where it holds no such expression. */
+  def replaceIn(condition: Expression): Option[Expression] = None
+
   /** Whether an attribute tells of a row where it is, and is not stored with it. */
   def isMetadata(root: Attribute): Boolean = ColumnResolver.marks.exists(root.metadata.contains)
 }
@@ -45,14 +54,19 @@ private[pruning] final class ColumnLookup(resolver: ColumnResolver) {
       Left(Reason(ReasonCode.UnsupportedExpression, "expression" -> expression.sql))
   }
 
+  /** The column that the expression reads, if its bounds may be used. */
+  def findBounded(expression: Expression): Option[ColumnReference] = expression match {
+    case BoundedColumn() if TypePromotion.hasBounds(expression.dataType) => find(expression).toOption
+    case _ => None
+  }
+
   /** Why the bounds of a column of this type cannot be used; `None` where they can. */
-  def whyNoBounds(expression: Expression): Option[Reason] = expression match {
+  def whyNoBounds(expression: Expression): Option[Reason] = PartialFunction.condOpt(expression) {
     case ColumnPath(root, _) if isChar(root) =>
-      Some(Reason(ReasonCode.CharPadding, "column" -> root.name))
+      Reason(ReasonCode.CharPadding, "column" -> root.name)
     case ColumnPath(root, _) if TypePromotion.isCollated(expression.dataType) =>
       val collation = "collation" -> expression.dataType.typeName
-      Some(Reason(ReasonCode.Collation, "column" -> root.name, collation))
-    case _ => None
+      Reason(ReasonCode.Collation, "column" -> root.name, collation)
   }
 
   private def quoted(name: String): String = if (name.contains(".")) s"`$name`" else name

@@ -31,6 +31,9 @@ private[pruning] sealed trait Condition {
   /** The conditions that hold together wherever this one does. */
   def conjuncts: Seq[Condition] = Seq(this)
 
+  /** The part of it that bounds can decide. */
+  def rules: Condition = this
+
   /** What AND and OR join. */
   def leaves: Seq[Condition] = Seq(this)
 
@@ -149,7 +152,7 @@ private[pruning] object Condition {
 
   /** What Catalyst's own expression says of single values of the one column that it reads; of bounds `rules` say the same or less. */
   final case class Evaluated(
-      rules: Condition,
+      override val rules: Condition,
       column: ColumnReference,
       condition: Expression,
       leaf: Expression)

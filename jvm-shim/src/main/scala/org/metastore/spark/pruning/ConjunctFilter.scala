@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.pruning.Condition.{Evaluated, Unknown}
 import org.metastore.spark.reason.{
-  Indexed, PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText
+  Attempt, Indexed, Optional, PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText
 }
 import org.metastore.spark.statistics.columns.{FileGroupStatistics, FileSetStatistics, TypePromotion}
 import org.metastore.spark.statistics.objects.Encoding
@@ -87,8 +87,8 @@ private[pruning] final class ConjunctFilter(
     unlessLate[Option[Array[Int]]] {
       val groups = files.groups(columnKeys).map(group => group -> judgeGroups(group))
       for ((group, marks) <- groups) candidates.excludeGroups(group, marks)
-      if (candidates.count > candidates.length / Fewer) None
-      else Some(candidates.survivors.stream.toArray)
+      val areFew = candidates.count <= candidates.length / Fewer
+      Optional.when(areFew)(candidates.survivors.stream.toArray)
     } { failure =>
       log.warn("Files are judged one by one", failure)
       None
@@ -158,10 +158,8 @@ private[pruning] final class ConjunctFilter(
       excluded.stream.forEach(candidates.exclude(_, firstLookUp + mark))
     }
     val isEvaluated = lookUps.evaluations > before
-    condition match {
-      case Evaluated(Unknown(reason), _, _, _) if !isEvaluated && candidates.count > 0 =>
-        Some(reason)
-      case _ => None
+    PartialFunction.condOpt(condition) {
+      case Evaluated(Unknown(reason), _, _, _) if !isEvaluated && candidates.count > 0 => reason
     }
   }
 
@@ -199,25 +197,25 @@ private[pruning] final class ConjunctFilter(
   }
 
   /** The conjuncts behind a mark. */
-  private[pruning] def conjunctsOfMark(mark: Int): Seq[Int] =
-    if (mark < conjuncts.size) Seq(mark)
-    else if (mark < firstLookUp) consequences(mark - conjuncts.size).conjuncts
-    else conjunctsOfMark(mark - firstLookUp)
+  private[pruning] def conjunctsOfMark(mark: Int): Seq[Int] = {
+    val condition = conditionOfMark(mark)
+    if (condition < conjuncts.size) Seq(condition) else consequences(condition - conjuncts.size).conjuncts
+  }
 
   /** The columns behind a mark. */
-  private[pruning] def columnsOfMark(mark: Int): Seq[ColumnReference] =
-    columnsOf(if (mark < firstLookUp) mark else mark - firstLookUp)
+  private[pruning] def columnsOfMark(mark: Int): Seq[ColumnReference] = columnsOf(conditionOfMark(mark))
+
+  private def conditionOfMark(mark: Int): Int = if (mark < firstLookUp) mark else mark - firstLookUp
 
   private def whyFailed(mark: Int)(use: => Unit): Option[Reason] =
-    try {
+    Attempt.recover {
       allowance.requireTime()
       use
-      None
-    } catch {
-      case Recoverable(e) =>
-        val behind = conjunctsOfMark(mark).map(i => ConjunctText(conjuncts(i))).mkString(" AND ")
-        log.warn(VisibleText(s"No file is skipped by $behind"), e)
-        Some(Reason.failure(e))
+      Option.empty[Reason]
+    } { failure =>
+      val behind = conjunctsOfMark(mark).map(i => ConjunctText(conjuncts(i))).mkString(" AND ")
+      log.warn(VisibleText(s"No file is skipped by $behind"), failure)
+      Some(Reason.failure(failure))
     }
 }
 

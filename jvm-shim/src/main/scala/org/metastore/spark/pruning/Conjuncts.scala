@@ -60,10 +60,9 @@ private[pruning] final class Conjuncts(columns: ColumnLookup, allowance: Evaluat
       val same = normal(child, negated == truth)
       if (negated) withLeaf(Or(same.rules, leaves.isNull(child)), condition, negated)
       else same
-    case leaf if negated =>
-      withLeaf(leaves.negative(leaf), leaf, negated)
     case leaf =>
-      withLeaf(leaves.positive(leaf), leaf, negated)
+      val rules = if (negated) leaves.negative(leaf) else leaves.positive(leaf)
+      withLeaf(rules, leaf, negated)
   }
 
   /** The rules of an equal condition; the values of a single column are put to the condition as it is written. */

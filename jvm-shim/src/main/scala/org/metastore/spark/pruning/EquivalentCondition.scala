@@ -7,15 +7,13 @@ import org.apache.spark.sql.catalyst.expressions.Literal.{FalseLiteral, TrueLite
 import org.apache.spark.sql.types.{BooleanType, DataType, StringType}
 
 import org.metastore.spark.pruning.Relation.Comparison
-import org.metastore.spark.reason.Attempt
+import org.metastore.spark.reason.{Attempt, Optional}
 
 /** Rewrites a condition to one that has rules, and is true, false and NULL for the same rows. */
 private[pruning] object EquivalentCondition {
 
   def unapply(condition: Expression): Option[Expression] = condition match {
-    case If(test, first, second) if condition.dataType == BooleanType =>
-      branch(test, first, second)
-    case cases: CaseWhen if condition.dataType == BooleanType =>
+    case Choice(cases) if condition.dataType == BooleanType =>
       branches(cases)(identity)
     case Coalesce(Seq(value, Literal(true, BooleanType))) =>
       Some(Not(EqualNullSafe(value, Literal(false))))
@@ -27,7 +25,7 @@ private[pruning] object EquivalentCondition {
       numberOf(text, number.dataType).map(EqualNullSafe(number, _))
     case LiteralList(IntegerText(number), texts) if texts.nonEmpty =>
       val numbers = texts.flatMap(text => numberOf(Literal(text, StringType), number.dataType))
-      if (numbers.size == texts.size) Some(In(number, numbers)) else None
+      Optional.when(numbers.size == texts.size)(In(number, numbers))
     case _ =>
       byOperand(condition)
   }
@@ -53,10 +51,8 @@ private[pruning] object EquivalentCondition {
     def replace(from: Expression)(to: Expression) =
       fold(condition.mapChildren(child => if (child eq from) to else child))
     condition.children.filterNot(_.isInstanceOf[Literal]) match {
-      case Seq(choice @ If(test, first, second)) =>
-        branch(test, replace(choice)(first), replace(choice)(second))
-      case Seq(cases: CaseWhen) =>
-        branches(cases)(replace(cases))
+      case Seq(choice @ Choice(cases)) =>
+        branches(cases)(replace(choice))
       case Seq(first @ Coalesce(Seq(value, default: Literal))) if isPlain(value) =>
         val isValue = and(IsNotNull(value), replace(first)(value))
         val isDefault = and(IsNull(value), replace(first)(default))
@@ -88,11 +84,18 @@ private[pruning] object EquivalentCondition {
     value.fold(condition)(Literal(_, BooleanType))
   }
 
+  /** IF and CASE, as CASE. */
+  private object Choice {
+    def unapply(expression: Expression): Option[CaseWhen] = PartialFunction.condOpt(expression) {
+      case cases: CaseWhen => cases
+      case If(test, first, second) => CaseWhen(Seq(test -> first), Some(second))
+    }
+  }
+
   private object IntegerText {
-    def unapply(expression: Expression): Option[Expression] = expression match {
+    def unapply(expression: Expression): Option[Expression] = PartialFunction.condOpt(expression) {
       case cast: Cast if cast.dataType == StringType && IntegralTypes.isIntegral(cast.child.dataType) =>
-        Some(cast.child)
-      case _ => None
+        cast.child
     }
   }
 

@@ -6,6 +6,8 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.DataType
 
+import org.metastore.spark.reason.Optional
+
 /**
  * Conditions on expressions that have statistics, read as conditions on columns: attributes that stand for the expressions.
  *
@@ -19,33 +21,27 @@ private[spark] final class ExpressionColumns(
     resolver: ColumnResolver)
   extends ColumnResolver {
   private val columns = mutable.HashMap.empty[String, Attribute]
-  private val keyOf = mutable.HashMap.empty[ExprId, String]
+  private val keysOfColumns = mutable.HashMap.empty[ExprId, String]
 
-  private lazy val keys = new ExpressionKeys(
-    conf,
-    {
-      case ColumnLookup.ColumnPath(root, path) if !resolver.isMetadata(root) =>
+  private lazy val keys = new ExpressionKeys(conf, resolver.keyOf)
+
+  override def key(root: Attribute, path: Seq[String]): Option[String] =
+    keysOfColumns.get(root.exprId) match {
+      case None =>
         resolver.key(root, path)
-      case _ => None
-    })
-
-  override def key(root: Attribute, path: Seq[String]): Option[String] = keyOf.get(root.exprId) match {
-    case None =>
-      resolver.key(root, path)
-    case own =>
-      own.filter(_ => path.isEmpty)
-  }
+      case own =>
+        own.filter(_ => path.isEmpty)
+    }
 
   override def isMetadata(root: Attribute): Boolean = resolver.isMetadata(root)
 
-  /** An equal condition that reads columns in place of expressions; None where it holds no such expression. */
-  def replaceIn(condition: Expression): Option[Expression] =
+  override def replaceIn(condition: Expression): Option[Expression] =
     if (names.isEmpty) None
     else {
       val replaced = condition.transformDown {
         case Stored(column) => column
       }
-      if (replaced.fastEquals(condition)) None else Some(replaced)
+      Optional.when(!replaced.fastEquals(condition))(replaced)
     }
 
   private object Stored {
@@ -58,7 +54,7 @@ private[spark] final class ExpressionColumns(
   private def columnOf(key: String, name: String, dataType: DataType): Attribute = columns.getOrElseUpdate(
     key, {
       val column = AttributeReference(name, dataType)()
-      keyOf(column.exprId) = key
+      keysOfColumns(column.exprId) = key
       column
     })
 }

@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.{ArrayType, DataType, Decimal, MapType, Struct
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.reason.Indexed
+import org.metastore.spark.reason.{Indexed, Optional}
 import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.ColumnEntry
 
@@ -61,10 +61,8 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
   def toKey(expression: Expression): Option[String] =
     digest(expression).map(tree => ColumnEntry.ExpressionPrefix + hash(Seq(session, tree)))
 
-  private def digest(expression: Expression): Option[String] = {
-    if (!digests.containsKey(expression)) digests.put(expression, compute(expression))
-    digests.get(expression)
-  }
+  private def digest(expression: Expression): Option[String] =
+    digests.computeIfAbsent(expression, compute(_))
 
   private def compute(expression: Expression): Option[String] = expression match {
     case column @ ColumnLookup.ColumnPath(root, _) =>
@@ -90,10 +88,7 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
   }
 
   private def digestCall(call: Expression): Option[String] = {
-    val zones = call match {
-      case _: TimeZoneAwareExpression => Seq(ExpressionKeys.zones)
-      case _ => Nil
-    }
+    val zones = if (call.isInstanceOf[TimeZoneAwareExpression]) Seq(ExpressionKeys.zones) else Nil
     val head = Seq(call.getClass.getName, call.dataType.json) ++ zones
     parts(call.productIterator.toSeq).map(arguments => hash(head ++ inOrder(call, arguments)))
   }
@@ -105,7 +100,7 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
     case child: Expression =>
       digest(child)
     case dataType: DataType =>
-      if (isPlain(dataType)) Some(dataType.json) else None
+      Optional.when(isPlain(dataType))(dataType.json)
     case _: String | _: UTF8String | _: Number | _: Boolean | _: Char | _: Decimal | _: Enumeration#Value =>
       Some(hash(Seq(argument.getClass.getName, argument.toString)))
     case option: Option[_] =>

@@ -1,6 +1,5 @@
 package org.metastore.spark.pruning
 
-import java.nio.ByteBuffer
 import java.util.BitSet
 
 import scala.collection.mutable
@@ -12,7 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.{
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.columns.{
-  CatalystValue, ColumnSummary, ColumnValues, CountedValues, FileSetStatistics, TypePromotion
+  CatalystValue, ColumnSummary, ColumnValues, CountedValues, FileSetStatistics
 }
 import org.metastore.spark.statistics.objects.{DoubleOrder, Values}
 
@@ -24,23 +23,20 @@ object FileMeasures {
   def fromFunction(function: AggregateExpression, resolver: ColumnResolver): Option[FileMeasure] = {
     val lookup = new ColumnLookup(resolver)
     def column(child: Expression): Option[ColumnReference] = lookup.find(child).toOption
-    def ordered(child: Expression): Option[ColumnReference] = findOrdered(child, lookup)
     if (function.mode != Complete || function.filter.isDefined) None
     else function.aggregateFunction match {
       case Count(Seq(child)) if function.isDistinct =>
-        ordered(child).map(DistinctCount)
+        lookup.findBounded(child).map(DistinctCount)
       case _ if function.isDistinct => None
       case _ if isRowCount(function) => Some(RowCount)
       case Count(Seq(child)) =>
         column(child).map(NotNullCount)
       case Min(child) =>
-        ordered(child).map(Extreme(_, least = true))
+        lookup.findBounded(child).map(Extreme(_, least = true))
       case Max(child) =>
-        ordered(child).map(Extreme(_, least = false))
-      case sum: Sum =>
-        ordered(added(sum.child)).flatMap(Total.fromFunction(_, sum))
-      case average: Average =>
-        ordered(added(average.child)).flatMap(Total.fromFunction(_, average))
+        lookup.findBounded(child).map(Extreme(_, least = false))
+      case total @ (_: Sum | _: Average) =>
+        lookup.findBounded(added(total.children.head)).flatMap(Total.fromFunction(_, total))
       case _ => None
     }
   }
@@ -53,18 +49,11 @@ object FileMeasures {
 
   /** The number of rows of each group by a column, as pairs of value and count; None where statistics cannot answer it. */
   def fromGrouping(grouping: Expression, resolver: ColumnResolver): Option[FileMeasure] =
-    findOrdered(grouping, new ColumnLookup(resolver)).map(GroupCount)
-
-  private def findOrdered(child: Expression, lookup: ColumnLookup): Option[ColumnReference] =
-    lookup.find(child).toOption.filter(_ =>
-      TypePromotion.hasBounds(child.dataType) && lookup.whyNoBounds(child).isEmpty)
+    new ColumnLookup(resolver).findBounded(grouping).map(GroupCount)
 
   /** Whether it is COUNT(*), however it is written. */
-  def isRowCount(function: AggregateExpression): Boolean = function.aggregateFunction match {
-    case Count(Seq(Literal(value, _))) =>
-      value != null
-    case _ => false
-  }
+  def isRowCount(function: AggregateExpression): Boolean =
+    PartialFunction.cond(function.aggregateFunction) { case Count(Seq(Literal(value, _))) => value != null }
 
   /** COUNT(*). */
   private object RowCount extends FileMeasure {
@@ -224,8 +213,8 @@ object FileMeasures {
         file <- files.stream.toArray
         if !summary.isAllNull(file)
         listed <- values.listed(file)
-        (key, i) <- keysOf(listed).zipWithIndex
-      } places.getOrElseUpdate(key, (listed, i))
+        i <- 0 until listed.length
+      } places.getOrElseUpdate(listed.key(i), (listed, i))
       places
     }
   }
@@ -241,8 +230,9 @@ object FileMeasures {
         if (summary.nulls(file) > 0) add(None, null, summary.nulls(file), groups)
         if (!summary.isAllNull(file)) {
           val listed = counts(file)
-          for ((key, i) <- keysOf(listed.values).zipWithIndex)
-            add(key, CatalystValue.ordered(listed.values, i, summary.dataType), listed.counts(i), groups)
+          val values = listed.values
+          for (i <- 0 until values.length)
+            add(values.key(i), CatalystValue.ordered(values, i, summary.dataType), listed.counts(i), groups)
         }
       }
       Some(groups.values.toSeq)
@@ -250,13 +240,6 @@ object FileMeasures {
 
     private def add(key: Any, value: => Any, rows: Long, to: mutable.LinkedHashMap[Any, (Any, Long)]): Unit =
       to(key) = to.get(key).fold((value, rows)) { case (first, before) => (first, before + rows) }
-  }
-
-  /** Keys that are equal for equal values. */
-  private def keysOf(values: Values): Iterator[Any] = values match {
-    case Values.Longs(numbers) => numbers.iterator
-    case Values.Bytes(texts) =>
-      texts.iterator.map(ByteBuffer.wrap(_))
   }
 
   private val MostListed = 100000L

@@ -2,7 +2,7 @@ package org.metastore.spark.pruning
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 
-import org.metastore.spark.reason.{Attempt, Indexed, Reason, Recoverable}
+import org.metastore.spark.reason.{Attempt, Indexed, Reason}
 
 object FilterCompiler {
 
@@ -33,26 +33,22 @@ object FilterCompiler {
       conjunct: Expression,
       compiler: Conjuncts,
       allowance: EvaluationAllowance): CompiledCondition =
-    try {
+    Attempt.recover {
       allowance.requireTime()
       compiler.compile(conjunct)
-    } catch {
-      case Recoverable(e) =>
-        CompiledCondition(Condition.Unknown(Reason.failure(e)), conjunct, None)
+    } { failure =>
+      CompiledCondition(Condition.Unknown(Reason.failure(failure)), conjunct, None)
     }
 
   /** Conjuncts on expressions that have statistics, with their places. */
   private def compileOnExpressions(
       conjuncts: Seq[Expression],
       resolver: ColumnResolver,
-      compiler: Conjuncts): Seq[(CompiledCondition, Int)] = resolver match {
-    case columns: ExpressionColumns =>
-      for {
-        (conjunct, i) <- conjuncts.zipWithIndex
-        replaced <- columns.replaceIn(conjunct)
-      } yield compiler.compile(replaced) -> i
-    case _ => Nil
-  }
+      compiler: Conjuncts): Seq[(CompiledCondition, Int)] =
+    for {
+      (conjunct, i) <- conjuncts.zipWithIndex
+      replaced <- resolver.replaceIn(conjunct)
+    } yield compiler.compile(replaced) -> i
 
   private def compileTogether(
       onExpressions: Seq[(CompiledCondition, Int)],

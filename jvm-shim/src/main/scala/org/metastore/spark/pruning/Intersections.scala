@@ -3,6 +3,7 @@ package org.metastore.spark.pruning
 import scala.collection.mutable
 
 import org.metastore.spark.pruning.Condition.{And, Evaluated, Member, NaNTest, NullTest, Or}
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.objects.DoubleOrder
 
 /** Conditions that hold together on one column: no value may be in all their sets, though a file's bounds meet each of them. */
@@ -36,13 +37,7 @@ private[pruning] object Intersections {
   }
 
   private def columnConditions(condition: Condition): Seq[ColumnCondition] =
-    condition.conjuncts.flatMap(rulesOf).flatMap(onColumn)
-
-  private def rulesOf(part: Condition): Seq[Condition] = part match {
-    case evaluated: Evaluated =>
-      evaluated.rules.conjuncts
-    case other => Seq(other)
-  }
+    condition.conjuncts.flatMap(_.rules.conjuncts).flatMap(onColumn)
 
   /** A condition on the bare column; `values` are those of which it is true, `None`: all. */
   private final case class ColumnCondition(
@@ -72,8 +67,7 @@ private[pruning] object Intersections {
     else {
       val common = if (conditions.exists(_.onlyNull)) ValueSet.NoValue else sets.reduceLeft(_.intersect(_))
       val isSaidBySingle = conditions.exists(single => single.values.contains(common) && !single.ofNull)
-      if (isSaidBySingle) None
-      else Some(Member(Term(use, use.dataType, Nil), common, inside = true))
+      Optional.when(!isSaidBySingle)(Member(Term(use, use.dataType, Nil), common, inside = true))
     }
   }
 }

@@ -2,7 +2,7 @@ package org.metastore.spark.pruning
 
 import java.util.{Arrays, BitSet}
 
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Optional, Reason, ReasonCode}
 import org.metastore.spark.statistics.columns.FileSetStatistics
 
 /**
@@ -16,7 +16,7 @@ final class LimitedFiles private (val dropped: BitSet, val label: String, val wh
 object LimitedFiles {
 
   private def leaveOut(dropped: BitSet, label: String)(why: Int => Reason): Option[LimitedFiles] =
-    if (dropped.isEmpty) None else Some(new LimitedFiles(dropped, label, why))
+    Optional.when(!dropped.isEmpty)(new LimitedFiles(dropped, label, why))
 
   /**
    * The files that are left unread because the wanted rows are in other files.

@@ -4,11 +4,10 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, In, InSet, Literal
 
 /** An expression and the literals of an IN list, which the optimizer may have made a set. */
 private[spark] object LiteralList {
-  def unapply(condition: Expression): Option[(Expression, Seq[Any])] = condition match {
+  def unapply(condition: Expression): Option[(Expression, Seq[Any])] = PartialFunction.condOpt(condition) {
     case In(value, list) if list.forall(_.isInstanceOf[Literal]) =>
-      Some(value -> list.map(_.asInstanceOf[Literal].value))
+      value -> list.map(_.asInstanceOf[Literal].value)
     case InSet(value, set) =>
-      Some(value -> set.toSeq)
-    case _ => None
+      value -> set.toSeq
   }
 }

@@ -2,6 +2,7 @@ package org.metastore.spark.pruning
 
 import org.apache.spark.sql.types.{DataType, Decimal, DecimalType}
 
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.columns.{CatalystValue, TypePromotion}
 import org.metastore.spark.statistics.objects.{Encoding, UnsignedOrder, Values}
 
@@ -13,15 +14,36 @@ private[pruning] object LiteralValues {
     def toLong: Long = otherKind
     def toBytes: Array[Byte] = otherKind
 
+    /** All values below the key; `None` where there cannot be any. */
+    def valuesBelow(included: Boolean): Option[ValueSet]
+
+    /** All values above the key; `None` where there cannot be any. */
+    def valuesAbove(included: Boolean): Option[ValueSet]
+
     private def otherKind = throw new IllegalArgumentException(s"$this is of another kind")
   }
 
   final case class LongKey(value: Long) extends Key {
     override def toLong: Long = value
+
+    override def valuesBelow(included: Boolean): Option[ValueSet] =
+      if (included) Some(ValueSet.LongRange(Long.MinValue, value))
+      else Optional.when(value > Long.MinValue)(ValueSet.LongRange(Long.MinValue, value - 1))
+
+    override def valuesAbove(included: Boolean): Option[ValueSet] =
+      if (included) Some(ValueSet.LongRange(value, Long.MaxValue))
+      else Optional.when(value < Long.MaxValue)(ValueSet.LongRange(value + 1, Long.MaxValue))
   }
 
   final case class BytesKey(value: Array[Byte]) extends Key {
     override def toBytes: Array[Byte] = value
+
+    override def valuesBelow(included: Boolean): Option[ValueSet] =
+      Some(ValueSet.BytesRange(null, value, included))
+
+    // The byte string that follows ends in a zero byte more.
+    override def valuesAbove(included: Boolean): Option[ValueSet] =
+      Some(ValueSet.BytesRange(if (included) value else value :+ 0.toByte, null, hiIncluded = false))
   }
 
   /** The key of Catalyst's internal value; `None` where the type has no order here, or the value does not fit it. */
@@ -49,27 +71,5 @@ private[pruning] object LiteralValues {
     case _: BytesKey =>
       val sorted = keys.map(_.toBytes).sortWith((a, b) => UnsignedOrder.compare(a, b) < 0)
       ValueSet.fromSorted(Values.Bytes(sorted.toArray))
-  }
-
-  /** All values below the key; `None` where there cannot be any. */
-  def below(key: Key, included: Boolean): Option[ValueSet] = key match {
-    case LongKey(value) if included =>
-      Some(ValueSet.LongRange(Long.MinValue, value))
-    case LongKey(Long.MinValue) => None
-    case LongKey(value) =>
-      Some(ValueSet.LongRange(Long.MinValue, value - 1))
-    case BytesKey(value) =>
-      Some(ValueSet.BytesRange(null, value, included))
-  }
-
-  /** All values above the key; `None` where there cannot be any. The byte string that follows ends in a zero byte more. */
-  def above(key: Key, included: Boolean): Option[ValueSet] = key match {
-    case LongKey(value) if included =>
-      Some(ValueSet.LongRange(value, Long.MaxValue))
-    case LongKey(Long.MaxValue) => None
-    case LongKey(value) =>
-      Some(ValueSet.LongRange(value + 1, Long.MaxValue))
-    case BytesKey(value) =>
-      Some(ValueSet.BytesRange(if (included) value else value :+ 0.toByte, null, hiIncluded = false))
   }
 }

@@ -49,14 +49,8 @@ private[pruning] final case class MonotoneFunction(
 private[pruning] object MonotoneFunction {
 
   def unapply(expression: Expression): Option[MonotoneFunction] = expression match {
-    case Divide(x, divisor, _) if signOf(divisor).contains(1) =>
-      number(expression, x)
-    case _: Multiply =>
-      besideLiteral(expression)(signOf(_).contains(1))
-    case _: Add =>
-      besideLiteral(expression)(signOf(_).isDefined)
-    case Subtract(x, subtrahend, _) if signOf(subtrahend).isDefined =>
-      number(expression, x)
+    case operation: BinaryArithmetic =>
+      besideLiteral(operation)
     case round @ (_: Round | _: BRound) =>
       rounded(round.asInstanceOf[RoundBase])
     case whole @ (_: Floor | _: Ceil) =>
@@ -65,10 +59,8 @@ private[pruning] object MonotoneFunction {
       total(expression, expression.children.head)
     case _: UnixSeconds | _: UnixMillis | _: UnixMicros | _: MicrosToTimestamp =>
       total(expression, expression.children.head)
-    case MillisToTimestamp(x) =>
-      partial(expression, x)
-    case SecondsToTimestamp(x) if IntegralTypes.isIntegral(x.dataType) =>
-      partial(expression, x)
+    case _: MillisToTimestamp | _: SecondsToTimestamp if isIntegral(expression.children.head) =>
+      partial(expression, expression.children.head)
     case DateFormatClass(x, Literal(format: UTF8String, _), zone) =>
       zone.flatMap(localText(expression, x, format.toString, _))
     case FromUnixTime(x, Literal(format: UTF8String, _), zone) =>
@@ -145,6 +137,8 @@ private[pruning] object MonotoneFunction {
 
   private def isNaN(value: Any): Boolean = value.asInstanceOf[Number].doubleValue.isNaN
 
+  private def isIntegral(argument: Expression): Boolean = IntegralTypes.isIntegral(argument.dataType)
+
   private def isTimestamp(argument: Expression): Boolean = argument.dataType == TimestampType
 
   private def localText(
@@ -192,13 +186,28 @@ private[pruning] object MonotoneFunction {
   private def clockOf(zone: String, perSecond: Long): Option[LocalClock] =
     Some(LocalClock(DateTimeUtils.getZoneId(zone), perSecond))
 
-  /** A function of one operand, where the other one is a literal that keeps the order. */
-  private def besideLiteral(function: Expression)(keepsOrder: Expression => Boolean)
-      : Option[MonotoneFunction] = {
-    val (literals, others) = function.children.partition(keepsOrder)
-    if (literals.isEmpty) None
-    else others.headOption.flatMap(number(function, _))
-  }
+  /** A function of one operand, where the other one is a literal with which the operation never decreases. */
+  private def besideLiteral(operation: BinaryArithmetic): Option[MonotoneFunction] =
+    if (signOf(operation.right).exists(RisingOnRight(operation.getClass))) number(operation, operation.left)
+    else if (signOf(operation.left).exists(RisingOnLeft(operation.getClass)))
+      number(operation, operation.right)
+    else None
+
+  private val AnySign = Set(-1, 0, 1)
+  private val Positive = Set(1)
+
+  /** The signs of a right operand with which an operation never decreases as the left one grows. */
+  private val RisingOnRight = Map[Class[_], Set[Int]](
+    classOf[Add] -> AnySign,
+    classOf[Subtract] -> AnySign,
+    classOf[Multiply] -> Positive,
+    classOf[Divide] -> Positive).withDefaultValue(Set.empty)
+
+  /** The signs of a left operand with which an operation never decreases as the right one grows. */
+  private val RisingOnLeft =
+    Map[Class[_], Set[Int]](
+      classOf[Add] -> AnySign,
+      classOf[Multiply] -> Positive).withDefaultValue(Set.empty)
 
   /** The sign of a literal of doubles or decimals; None of others, and of those that are not finite. */
   private def signOf(expression: Expression): Option[Int] = expression match {

@@ -33,7 +33,7 @@ private[pruning] object Relation {
     override def negated: Relation = GreaterOrEqual
     override def never(bounds: BoundsComparison, file: Int): Boolean = bounds.isNotBelow(file)
     override def always(bounds: BoundsComparison, file: Int): Boolean = bounds.isBelow(file)
-    override def values(key: Key): Option[ValueSet] = LiteralValues.below(key, included = false)
+    override def values(key: Key): Option[ValueSet] = key.valuesBelow(included = false)
   }
 
   object LessOrEqual extends Relation {
@@ -41,7 +41,7 @@ private[pruning] object Relation {
     override def negated: Relation = Greater
     override def never(bounds: BoundsComparison, file: Int): Boolean = bounds.isAbove(file)
     override def always(bounds: BoundsComparison, file: Int): Boolean = bounds.isNotAbove(file)
-    override def values(key: Key): Option[ValueSet] = LiteralValues.below(key, included = true)
+    override def values(key: Key): Option[ValueSet] = key.valuesBelow(included = true)
   }
 
   object Greater extends Relation {
@@ -49,7 +49,7 @@ private[pruning] object Relation {
     override def negated: Relation = LessOrEqual
     override def never(bounds: BoundsComparison, file: Int): Boolean = bounds.isNotAbove(file)
     override def always(bounds: BoundsComparison, file: Int): Boolean = bounds.isAbove(file)
-    override def values(key: Key): Option[ValueSet] = LiteralValues.above(key, included = false)
+    override def values(key: Key): Option[ValueSet] = key.valuesAbove(included = false)
   }
 
   object GreaterOrEqual extends Relation {
@@ -57,7 +57,7 @@ private[pruning] object Relation {
     override def negated: Relation = Less
     override def never(bounds: BoundsComparison, file: Int): Boolean = bounds.isBelow(file)
     override def always(bounds: BoundsComparison, file: Int): Boolean = bounds.isNotBelow(file)
-    override def values(key: Key): Option[ValueSet] = LiteralValues.above(key, included = true)
+    override def values(key: Key): Option[ValueSet] = key.valuesAbove(included = true)
   }
 
   sealed abstract class Equality extends Relation {

@@ -4,7 +4,7 @@ import java.util.BitSet
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 
-import org.metastore.spark.reason.{Attempt, Indexed, Reason, ReasonCode}
+import org.metastore.spark.reason.{Attempt, Indexed, Optional, Reason, ReasonCode}
 import org.metastore.spark.statistics.columns.FileList
 import org.metastore.spark.statistics.objects.TableIdentity
 
@@ -103,7 +103,7 @@ final class ScanDecision(
     case Right(verdict) =>
       val causes = skipped.map(causeOf(_, verdict))
       val counts = for ((cause, files) <- causes.groupBy(identity)) yield cause -> files.size.toLong
-      val byFormat = if (skippedByFormat > 0) Seq(live.by -> skippedByFormat) else Nil
+      val byFormat = Optional.when(skippedByFormat > 0)(live.by -> skippedByFormat)
       counts.toSeq.sortBy(-_._2) ++ byFormat
   }
 
@@ -126,8 +126,9 @@ final class ScanDecision(
 
   /** The decision before the keys of a join choose among the files; None where the scan was left alone. */
   def beforeJoin: Option[ScanDecision] =
-    if (outcome.isLeft) None
-    else Some(copy(limited = None, answered = None, isJoined = true, full = new BitSet, topK = None))
+    Optional.when(outcome.isRight) {
+      copy(limited = None, answered = None, isJoined = true, full = new BitSet, topK = None)
+    }
 
   private[spark] def copy(
       outcome: Either[Reason, ScanDecision.Verdict] = outcome,
@@ -156,61 +157,62 @@ final class ScanDecision(
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
-    case Right(_) =>
-      val byFormat = if (skippedByFormat > 0) s", $skippedByFormat by ${live.by}" else ""
-      val byLimit = limited.fold("")(unread => s", ${unread.label}")
-      val files = answered match {
-        case Some(known) => s"${known.cardinality} files answered, $after read"
-        case None => s"$total -> $after files"
-      }
-      val byJoin = if (isJoined) ", join" else ""
-      val remarks = (live.unasked ++ unusedStatistics).map(why => s", ${why.sentence}").mkString
-      s"[Metastore: $files$byFormat$byLimit$byJoin$remarks]"
+    case Right(_) => labelOfFiles
     case Left(reason) if reason.code == ReasonCode.Failed => "[Metastore: failed, the log says why]"
-    case Left(reason) =>
-      s"[Metastore: ${reason.sentence}]"
+    case Left(reason) => s"[Metastore: ${reason.sentence}]"
+  }
+
+  private def labelOfFiles: String = {
+    val files = answered.fold(s"$total -> $after files") { known =>
+      s"${known.cardinality} files answered, $after read"
+    }
+    val byFormat = Optional.when(skippedByFormat > 0)(s"$skippedByFormat by ${live.by}")
+    val byLimit = limited.map(_.label)
+    val byJoin = Optional.when(isJoined)("join")
+    val remarks = (live.unasked ++ unusedStatistics).map(_.sentence)
+    (Seq(files) ++ byFormat ++ byLimit ++ byJoin ++ remarks).mkString("[Metastore: ", ", ", "]")
   }
 
   /** Why statistics that exist could not be used for some conjunct. */
   def unusedStatistics: Option[Reason] = unusedConjuncts.find(why => ScanDecision.troubles(why.code))
 
   /** Why conjuncts could not be used, in their order. */
-  private def unusedConjuncts: Seq[Reason] = outcome match {
-    case Right(verdict) => verdict.verdicts.unusedConjuncts.toSeq.sortBy(_._1).map(_._2)
-    case Left(_) => Nil
+  private def unusedConjuncts: Seq[Reason] = {
+    val unused = outcome.fold(_ => Map.empty[Int, Reason], _.verdicts.unusedConjuncts)
+    unused.toSeq.sortBy(_._1).map(_._2)
   }
 
   /** Why a file is read or not. */
-  def reason(file: Int): Reason = outcome match {
-    case Left(why) => why
-    case Right(_) if isAnswered(file) =>
-      Reason(ReasonCode.AnsweredByStatistics)
-    case Right(_) if isLimited(file) =>
-      limited.get.why(file)
-    case Right(_) if filesWithChanges.get(file) =>
-      Reason(ReasonCode.KeptLogFiles)
-    case Right(_) if contradictoryFiles.get(file) =>
-      Reason(ReasonCode.KeptContradictory, "column" -> "(row count)")
-    case Right(verdict) =>
-      verdict.verdicts.reason(file)
-  }
+  def reason(file: Int): Reason = outcome.fold(identity, reason(file, _))
+
+  private def reason(file: Int, verdict: ScanDecision.Verdict): Reason =
+    if (isAnswered(file)) Reason(ReasonCode.AnsweredByStatistics)
+    else if (isLimited(file)) limited.get.why(file)
+    else if (filesWithChanges.get(file)) Reason(ReasonCode.KeptLogFiles)
+    else if (contradictoryFiles.get(file)) Reason(ReasonCode.KeptContradictory, "column" -> "(row count)")
+    else verdict.verdicts.reason(file)
 
   /** One row for each live data file, as `metastore.explain` shows them; one without a path where no files are known. */
   def perFile(scan: Int): Seq[FileDecision] = {
     val decided = for (file <- 0 until files.length) yield {
-      val count = if (rows(file) >= 0) Some(rows(file)) else None
+      val count = Optional.when(rows(file) >= 0)(rows(file))
       row(scan, Some(files.paths(file)), survivors.get(file), reason(file), count)
     }
     val byFormat = for ((path, count) <- leftOut)
       yield row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), count)
-    outcome match {
-      case Left(why) if decided.isEmpty && byFormat.isEmpty =>
-        Seq(row(scan, None, isKept = !ScanDecision.readsNothing(why.code), why, None))
-      case _ => decided ++ byFormat
-    }
+    val all = decided ++ byFormat
+    if (all.isEmpty) outcome.fold(why => Seq(withoutFiles(scan, why)), _ => Nil) else all
   }
 
-  private def row(scan: Int, path: Option[String], isKept: Boolean, why: Reason, rows: Option[Long]) = {
+  private def withoutFiles(scan: Int, why: Reason): FileDecision =
+    row(scan, None, isKept = !ScanDecision.readsNothing(why.code), why, None)
+
+  private def row(
+      scan: Int,
+      path: Option[String],
+      isKept: Boolean,
+      why: Reason,
+      rows: Option[Long]): FileDecision = {
     val remarks = if (isKept) unusedConjuncts ++ live.unasked ++ topK else Nil
     val sentence = (why +: remarks).map(_.sentence).distinct.mkString("; ")
     FileDecision(

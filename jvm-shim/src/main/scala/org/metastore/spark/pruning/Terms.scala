@@ -1,5 +1,7 @@
 package org.metastore.spark.pruning
 
+import java.time.ZoneId
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.util.DateTimeConstants.MICROS_PER_DAY
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
@@ -7,6 +9,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.pruning.IntegralTypes.{isIntegral, within}
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.columns.TypePromotion
 
 /** Recognises columns, and the functions of a column whose bounds follow from the column's. */
@@ -16,7 +19,7 @@ private[pruning] final class Terms(columns: ColumnLookup) {
   /** The expression as a term; `None` where there is no proof for it, or its type has no usable bounds. */
   def unapply(expression: Expression): Option[Term] = expression match {
     case ColumnLookup.BoundedColumn() =>
-      column(expression)
+      columns.findBounded(expression).map(fromColumn)
     case cast: Cast =>
       unapply(cast.child).flatMap(convert(cast, _))
     case field: GetDateField =>
@@ -26,24 +29,16 @@ private[pruning] final class Terms(columns: ColumnLookup) {
       } yield term.after(IntegerType, step)
     case TruncDate(Date(term), Literal(format: UTF8String, _)) =>
       truncatedDate(term, format)
-    case t: TruncTimestamp if t.timeZoneId.isDefined =>
-      truncatedTimestamp(t)
+    case truncation @ TruncTimestamp(Literal(format: UTF8String, _), Timestamp(term), Some(zone)) =>
+      truncatedTimestamp(truncation, term, format, DateTimeUtils.getZoneId(zone))
     case DateAdd(Date(term), Literal(days: Int, IntegerType)) =>
       Some(shift(term, days.toLong, IntegerType, DateType))
     case DateSub(Date(term), Literal(days: Int, IntegerType)) =>
       Some(shift(term, -days.toLong, IntegerType, DateType))
-    case TermAndNumber(_: Add, term, value) =>
-      Some(shift(term, value))
-    case Subtract(Integral(term), Whole(value), _) =>
-      minus(term, value)
-    case Subtract(Whole(value), Integral(term), _) =>
-      Some(mirror(term, value))
     case UnaryMinus(Integral(term), _) =>
-      Some(mirror(term, 0))
-    case TermAndNumber(_: Multiply, term, value) =>
-      Some(multiply(term, value))
-    case IntegralDivide(Integral(term), Whole(value), _) if value > 0 =>
-      Some(term.after(LongType, Step.Monotone.exactly(_ / value)))
+      mirror(term, 0)
+    case operation: BinaryArithmetic if isIntegral(operation.left.dataType) =>
+      withLiteral(operation)
     case Abs(Integral(term), _) =>
       Some(term.after(term.dataType, Step.Absolute(within(term.dataType, _))))
     case MonotoneFunction(function) =>
@@ -51,43 +46,24 @@ private[pruning] final class Terms(columns: ColumnLookup) {
     case _ => None
   }
 
-  /** An operation on an integral term and a literal, in either order. */
-  private object TermAndNumber {
-    def unapply(operation: BinaryArithmetic): Option[(BinaryArithmetic, Term, Long)] =
-      (operation.left, operation.right) match {
-        case (Integral(term), Whole(value)) =>
-          Some((operation, term, value))
-        case (Whole(value), Integral(term)) =>
-          Some((operation, term, value))
-        case _ => None
-      }
-  }
+  /** An operation on an integral term and a literal. */
+  private def withLiteral(operation: BinaryArithmetic): Option[Term] =
+    (operation.left, operation.right) match {
+      case (Integral(term), Whole(value)) =>
+        LiteralAfterTerm.get(operation.getClass).flatMap(_(term, value))
+      case (Whole(value), Integral(term)) =>
+        LiteralBeforeTerm.get(operation.getClass).flatMap(_(term, value))
+      case _ => None
+    }
 
   private object Integral extends TypedTerm(isIntegral)
   private object Date extends TypedTerm(_ == DateType)
+  private object Timestamp extends TypedTerm(_ == TimestampType)
 
   private abstract class TypedTerm(fits: DataType => Boolean) {
     def unapply(expression: Expression): Option[Term] =
       if (fits(expression.dataType)) Terms.this.unapply(expression)
       else None
-  }
-
-  private def column(expression: Expression): Option[Term] =
-    if (TypePromotion.hasBounds(expression.dataType)) columns.find(expression).toOption.map(fromColumn)
-    else None
-
-  /** Truncation goes from instants to local time and back, so that both sides may jump. */
-  private def truncatedTimestamp(t: TruncTimestamp): Option[Term] = t.format match {
-    case Literal(format: UTF8String, _) =>
-      val level = DateTimeUtils.parseTruncLevel(format)
-      val zone = DateTimeUtils.getZoneId(t.timeZoneId.get)
-      val isUnit = t.copy(timestamp = Literal(0L, TimestampType)).eval() != null
-      def truncate(micros: Long): Long = DateTimeUtils.truncTimestamp(micros, level, zone)
-      val step = ClockChanges.around(zone, MICROS_PER_DAY, MICROS_PER_DAY)(truncate)
-      val instants = unapply(t.timestamp).filter(_.dataType == TimestampType)
-      if (isUnit) instants.map(_.after(TimestampType, step))
-      else None
-    case _ => None
   }
 }
 
@@ -95,10 +71,8 @@ private[pruning] object Terms {
 
   /** An integral literal that is not NULL. */
   private object Whole {
-    def unapply(expression: Expression): Option[Long] = expression match {
-      case Literal(value: Number, dataType) if isIntegral(dataType) =>
-        Some(value.longValue)
-      case _ => None
+    def unapply(expression: Expression): Option[Long] = PartialFunction.condOpt(expression) {
+      case Literal(value: Number, dataType) if isIntegral(dataType) => value.longValue
     }
   }
 
@@ -118,24 +92,53 @@ private[pruning] object Terms {
     val level = DateTimeUtils.parseTruncLevel(format)
     val isUnit = TruncDate(Literal(0, DateType), Literal(format, StringType)).eval() != null
     def truncate(days: Long): Long = DateTimeUtils.truncDate(Math.toIntExact(days), level).toLong
-    if (isUnit) Some(term.after(DateType, Step.Monotone.exactly(truncate)))
-    else None
+    Optional.when(isUnit)(term.after(DateType, Step.Monotone.exactly(truncate)))
+  }
+
+  /** Truncation goes from instants to local time and back, so that both sides may jump. */
+  private def truncatedTimestamp(
+      truncation: TruncTimestamp,
+      term: Term,
+      format: UTF8String,
+      zone: ZoneId): Option[Term] = {
+    val level = DateTimeUtils.parseTruncLevel(format)
+    val isUnit = truncation.copy(timestamp = Literal(0L, TimestampType)).eval() != null
+    def truncate(micros: Long): Long = DateTimeUtils.truncTimestamp(micros, level, zone)
+    val step = ClockChanges.around(zone, MICROS_PER_DAY, MICROS_PER_DAY)(truncate)
+    Optional.when(isUnit)(term.after(TimestampType, step))
   }
 
   private def rising(term: Term, function: MonotoneFunction): Option[Term] = {
     val to = function.expression.dataType
-    if (TypePromotion.hasBounds(to)) Some(term.after(to, Step.SparkFunction(function, term.dataType, to)))
-    else None
+    Optional.when(TypePromotion.hasBounds(to))(term.after(
+      to,
+      Step.SparkFunction(function, term.dataType, to)))
   }
 
-  private def multiply(term: Term, by: Long): Term = {
+  /** Operations on an integral term and a literal on its right; `None` where there is no proof for the literal. */
+  private val LiteralAfterTerm: Map[Class[_], (Term, Long) => Option[Term]] = Map(
+    classOf[Add] -> (shift(_, _)),
+    classOf[Subtract] -> (minus(_, _)),
+    classOf[Multiply] -> (multiply(_, _)),
+    classOf[IntegralDivide] -> (divide(_, _)))
+
+  /** The same with the literal on the left. */
+  private val LiteralBeforeTerm: Map[Class[_], (Term, Long) => Option[Term]] = Map(
+    classOf[Add] -> (shift(_, _)),
+    classOf[Subtract] -> (mirror(_, _)),
+    classOf[Multiply] -> (multiply(_, _)))
+
+  private def multiply(term: Term, by: Long): Option[Term] = {
     def times(value: Long): Long = within(term.dataType, Math.multiplyExact(value, by))
-    term.after(term.dataType, Step.Arithmetic(times, falling = by < 0))
+    Some(term.after(term.dataType, Step.Arithmetic(times, falling = by < 0)))
   }
+
+  private def divide(term: Term, by: Long): Option[Term] =
+    Optional.when(by > 0)(term.after(LongType, Step.Monotone.exactly(_ / by)))
 
   private def monthOf(days: Int): Int = 12 * DateTimeUtils.getYear(days) + DateTimeUtils.getMonth(days)
 
-  private def shift(term: Term, by: Long): Term = shift(term, by, term.dataType, term.dataType)
+  private def shift(term: Term, by: Long): Option[Term] = Some(shift(term, by, term.dataType, term.dataType))
 
   private def shift(term: Term, by: Long, range: DataType, result: DataType): Term = {
     def plus(value: Long): Long = within(range, Math.addExact(value, by))
@@ -143,10 +146,10 @@ private[pruning] object Terms {
   }
 
   private def minus(term: Term, value: Long): Option[Term] =
-    if (value == Long.MinValue) None else Some(shift(term, -value))
+    if (value == Long.MinValue) None else shift(term, -value)
 
-  private def mirror(term: Term, from: Long): Term = {
+  private def mirror(term: Term, from: Long): Option[Term] = {
     def subtracted(value: Long): Long = within(term.dataType, Math.subtractExact(from, value))
-    term.after(term.dataType, Step.Arithmetic(subtracted, falling = true))
+    Some(term.after(term.dataType, Step.Arithmetic(subtracted, falling = true)))
   }
 }

@@ -39,10 +39,8 @@ private[spark] object TimedMatch {
       TimedMatch(text, whole, isWhole = true, clock)
   }
 
-  private def isPlain(matching: Expression): Boolean = matching.children match {
-    case Seq(text, Literal(_: UTF8String, StringType)) =>
-      text.dataType == StringType
-    case _ => false
+  private def isPlain(matching: Expression): Boolean = PartialFunction.cond(matching.children) {
+    case Seq(text, Literal(_: UTF8String, StringType)) => text.dataType == StringType
   }
 
   /** Other uses of patterns, unless all that one matches is as long as it is written. */

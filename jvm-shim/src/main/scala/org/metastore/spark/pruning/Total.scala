@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.BindReferences
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateFunction, Average, Sum}
 import org.apache.spark.sql.types._
 
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.columns.{ColumnSummary, ColumnSums, FileSetStatistics}
 import org.metastore.spark.statistics.objects.{DecimalBytes, Values}
 
@@ -50,12 +51,11 @@ private[pruning] final case class Total(
     override def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = {
       var all = farthest(files)
       for ((file, rows) <- others) all = all.add(times(magnitude(file), rows))
-      if (others.values.exists(_ < 0) || all.compareTo(most) > 0) None
-      else {
+      Optional.when(others.values.forall(_ >= 0) && all.compareTo(most) <= 0) {
         val (exact, count) = sumOf(files)
         val merged = Total.this.parts
         val sum = if (count == 0) null else merged.sum(exact)
-        Some(if (merged.isCounted) Seq(sum, count) else Seq(sum))
+        if (merged.isCounted) Seq(sum, count) else Seq(sum)
       }
     }
 
@@ -107,29 +107,26 @@ private[pruning] object Total {
 
   /** The measure that SUM or AVG of a column is; None for types whose sums depend on their order. */
   def fromFunction(column: ColumnReference, function: AggregateFunction): Option[Total] =
-    (function, function.children.head.dataType) match {
-      case (_: Sum, ByteType | ShortType | IntegerType | LongType) =>
+    (function, function.children.head.dataType, function.dataType) match {
+      case (_: Sum, ByteType | ShortType | IntegerType | LongType, _) =>
         Some(Total(
           column,
           BigInteger.valueOf(Long.MaxValue),
           (sum, _) => Some(sum.longValueExact),
           TotalParts(_.longValueExact)))
-      case (sum: Sum, _: DecimalType) => sum.dataType match {
-          case result: DecimalType =>
-            Some(Total(
-              column,
-              mostOf(result),
-              (sum, _) => Some(decimal(sum, result)),
-              TotalParts(decimal(_, result))))
-          case _ => None
-        }
-      case (_: Average, ByteType | ShortType | IntegerType | LongType) =>
+      case (_: Sum, _: DecimalType, result: DecimalType) =>
+        Some(Total(
+          column,
+          mostOf(result),
+          (sum, _) => Some(decimal(sum, result)),
+          TotalParts(decimal(_, result))))
+      case (_: Average, ByteType | ShortType | IntegerType | LongType, _) =>
         Some(Total(
           column,
           MostOfDoubles,
           (sum, count) => Some(sum.doubleValue / count.toDouble),
           TotalParts(_.doubleValue, isCounted = true)))
-      case (average: Average, _: DecimalType) =>
+      case (average: Average, _: DecimalType, _) =>
         val sumType = sumOf(average)
         Some(Total(
           column,

@@ -43,11 +43,9 @@ private[spark] object ValuePredicate {
   /** The one column that a condition reads, if that is all, and its values are read as they are stored. */
   def columnOf(condition: Expression): Option[Expression] = {
     val leaves = ColumnLookup.leavesOf(condition)
-    leaves.headOption.filter {
-      case leaf @ ColumnLookup.BoundedColumn() =>
-        leaves.tail.forall(_.semanticEquals(leaf)) && TypePromotion.hasBounds(leaf.dataType) && canEvaluate(
-          condition)
-      case _ => false
+    leaves.headOption.filter { leaf =>
+      val hasBounds = ColumnLookup.BoundedColumn.unapply(leaf) && TypePromotion.hasBounds(leaf.dataType)
+      hasBounds && leaves.tail.forall(_.semanticEquals(leaf)) && canEvaluate(condition)
     }
   }
 }

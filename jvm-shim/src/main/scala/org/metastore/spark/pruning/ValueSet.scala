@@ -2,6 +2,7 @@ package org.metastore.spark.pruning
 
 import java.util.BitSet
 
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.columns.{Bounds, BytesBounds, LongBounds}
 import org.metastore.spark.statistics.objects.{UnsignedOrder, Values}
 
@@ -50,7 +51,7 @@ private[pruning] object ValueSet {
     private def isPoint: Boolean = lo == hi
 
     override def points: Option[Values] =
-      if (isPoint) Some(Values.Longs(Array(lo))) else None
+      Optional.when(isPoint)(Values.Longs(Array(lo)))
 
     override def disjoint(bounds: Bounds): BitSet = {
       val longs = bounds.asInstanceOf[LongBounds]
@@ -83,7 +84,7 @@ private[pruning] object ValueSet {
     private val isPoint = hi != null && UnsignedOrder.compare(lo, hi) == 0 // null is less than all
 
     override def points: Option[Values] =
-      if (isPoint) Some(Values.Bytes(Array(lo))) else None
+      Optional.when(isPoint)(Values.Bytes(Array(lo)))
 
     override def disjoint(bounds: Bounds): BitSet = {
       val bytes = bounds.asInstanceOf[BytesBounds]
@@ -137,7 +138,7 @@ private[pruning] object ValueSet {
     private val last = values.length - 1
 
     override def points: Option[Values] =
-      if (values.length <= Values.MostLookedUp) Some(values) else None
+      Optional.when(values.length <= Values.MostLookedUp)(values)
 
     override def disjoint(bounds: Bounds): BitSet = {
       val los = bounds.los

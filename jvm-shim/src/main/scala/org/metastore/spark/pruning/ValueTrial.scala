@@ -5,7 +5,7 @@ import scala.collection.mutable
 import org.apache.spark.sql.types.FloatType
 
 import org.metastore.spark.statistics.columns.CatalystValue
-import org.metastore.spark.statistics.objects.Values
+import org.metastore.spark.statistics.objects.{DoubleOrder, Values}
 
 /** Evaluates one predicate on the values of many files, on each distinct value once. */
 private[pruning] final class ValueTrial(
@@ -34,15 +34,12 @@ private[pruning] final class ValueTrial(
       ask(CatalystValue.ordered(values, i, use.dataType))
   }
 
+  private def ask(value: Any): Truth =
+    if (DoubleOrder.isZero(value)) Truth(zeros.map(predicate.holds): _*)
+    else Truth(predicate.holds(value))
+
   /** Statistics hold one zero, and files may hold two. */
-  private def ask(value: Any): Truth = value match {
-    case zero: Double if zero == 0 =>
-      Truth(predicate.holds(0.0d), predicate.holds(-0.0d))
-    case zero: Float if zero == 0 =>
-      Truth(predicate.holds(0.0f), predicate.holds(-0.0f))
-    case other =>
-      Truth(predicate.holds(other))
-  }
+  private def zeros: Seq[Any] = if (use.dataType == FloatType) Seq(0.0f, -0.0f) else Seq(0.0d, -0.0d)
 }
 
 private object ValueTrial {

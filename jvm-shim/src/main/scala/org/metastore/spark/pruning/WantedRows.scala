@@ -6,8 +6,6 @@ import java.nio.charset.StandardCharsets.UTF_8
 import org.apache.spark.sql.catalyst.expressions.{Ascending, NullsFirst, SortOrder}
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.statistics.columns.TypePromotion
-
 /** The number of matching rows of a scan that are enough: any of them, or the first in an order. */
 private[spark] final case class WantedRows(limit: Long, order: Option[RowOrder] = None) {
 
@@ -45,10 +43,7 @@ private[spark] final case class RowOrder(column: ColumnReference, isAscending: B
 private[spark] object RowOrder {
 
   /** The order by a sort's first key; None where bounds of a column do not tell it. */
-  def fromSort(first: SortOrder, resolver: ColumnResolver): Option[RowOrder] = first.child match {
-    case column @ ColumnLookup.BoundedColumn() if TypePromotion.hasBounds(column.dataType) =>
-      new ColumnLookup(resolver).find(column).toOption
-        .map(RowOrder(_, first.direction == Ascending, first.nullOrdering == NullsFirst))
-    case _ => None
-  }
+  def fromSort(first: SortOrder, resolver: ColumnResolver): Option[RowOrder] =
+    new ColumnLookup(resolver).findBounded(first.child)
+      .map(RowOrder(_, first.direction == Ascending, first.nullOrdering == NullsFirst))
 }
