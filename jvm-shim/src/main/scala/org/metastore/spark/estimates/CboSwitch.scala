@@ -5,7 +5,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.metastore.ContextConf
 
 import org.metastore.spark.conf.{MetastoreConf, Setting}
-import org.metastore.spark.reason.Recoverable
+import org.metastore.spark.reason.Attempt
 import org.metastore.spark.tables.TableFormats
 
 /** Switches cost-based optimization on where the user has not set it: without it Spark uses our sizes alone. */
@@ -15,10 +15,8 @@ object CboSwitch extends Logging {
 
   /** Sets the settings, unless the user has set one of them or has switched the Metastore off. Never throws. */
   def apply(): Unit =
-    try ContextConf.active.filter(isUndecided).foreach(switchOn)
-    catch {
-      case Recoverable(e) =>
-        logWarning(s"$Cbo stays as it is", e)
+    Attempt.recover(ContextConf.active.filter(isUndecided).foreach(switchOn)) { failure =>
+      logWarning(s"$Cbo stays as it is", failure)
     }
 
   private def switchOn(conf: SparkConf): Unit = {

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.pruning.ValuePredicate
-import org.metastore.spark.reason.Attempt
+import org.metastore.spark.reason.{Attempt, Optional}
 import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.UnsignedOrder
 import org.metastore.spark.statistics.values.{Axis, Bucket, ColumnHistogram}
@@ -28,11 +28,12 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     column.derived(predicate.bound.canonicalized)(selectRows(column))
 
   private def selectRows(column: ColumnHistogram): ColumnHistogram = {
-    val cuts = cutsOn(column.axis)
+    val literals = cutsOn(column.axis)
+    val cuts = firstOfPlaces(literals)
     val (singles, ranges) = column.buckets.partition(_.isSingle)
-    if (ranges.length.toLong * (cuts.length + 1) > MostParts)
+    if (ranges.length.toLong * (literals.length + 1) > MostParts)
       throw new TimeoutException("a condition has too many literals for as many files")
-    val counted = selectSingles(singles, cuts.map(_.place).distinct)
+    val counted = selectSingles(singles, cuts.map(_.place))
     val spread = if (isPlain) cutRanges(ranges, cuts, column) else sampleRanges(ranges.toIndexedSeq)
     val nan: Any = if (dataType == FloatType) Float.NaN else Double.NaN
     val nulls = rowsOfValue(column.nulls, null)
@@ -48,14 +49,14 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     if (!isPlain || !isOrdered) singles.filter(bucket => holds(bucket.lo))
     else {
       val selected = Array.newBuilder[Bucket]
+      val ends = cuts :+ Double.PositiveInfinity
       var first = 0
-      var cut = 0
+      var end = 0
       while (first < singles.length) {
-        while (cut < cuts.length && cuts(cut) < singles(first).from) cut += 1
+        while (ends(end) < singles(first).from) end += 1
         var next = first + 1
         // Values at the place of a literal may differ from it.
-        if (cut == cuts.length) next = singles.length
-        else while (next < singles.length && singles(next).from < cuts(cut)) next += 1
+        while (next < singles.length && singles(next).from < ends(end)) next += 1
         if (holds(singles(first).lo)) selected ++= singles.slice(first, next)
         first = next
       }
@@ -69,12 +70,10 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
   private lazy val isPlain: Boolean = compares(condition)
 
   private def compares(part: Expression): Boolean = part match {
-    case _: Literal => true
     case StartsWith(child, _: Literal) =>
       child.semanticEquals(leaf)
-    case _: And | _: Or | _: Not | _: In | _: InSet | _: BinaryComparison =>
-      part.children.forall(compares)
-    case _: IsNull | _: IsNotNull | _: IsNaN =>
+    case _: And | _: Or | _: Not | _: In | _: InSet | _: BinaryComparison |
+        _: IsNull | _: IsNotNull | _: IsNaN | _: Literal =>
       part.children.forall(compares)
     case other =>
       other.semanticEquals(leaf)
@@ -87,7 +86,7 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     val samples = ranges.map(sampleRange)
     val selected = samples.flatMap(scaleBucket(_))
     val number = samples.map(_.samples.size).sum
-    if (selected.nonEmpty || number == 0) selected
+    if (selected.nonEmpty) selected
     else ranges.map { bucket =>
       val distinct = math.max(1.0, bucket.distinct / 2 / number)
       bucket.copy(rows = bucket.rows / 2 / number, distinct = distinct)
@@ -103,19 +102,18 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
 
   /** The literals of the condition, between which its truth rarely changes, in the order of the axis. */
   private def cutsOn(axis: Axis): Array[Cut] = {
-    val literals = mutable.ArrayBuffer.empty[Any]
-    condition.foreach {
-      case Literal(value, `dataType`) =>
-        literals += value
-      case InSet(child, values) if child.semanticEquals(leaf) =>
-        literals ++= values
-      case _ =>
-        ()
-    }
+    val literals = condition.collect {
+      case Literal(value, `dataType`) => Seq(value)
+      case InSet(child, list) if child.semanticEquals(leaf) => list.toSeq
+    }.flatten
     val ends = literals.collect { case text: UTF8String if text.numBytes > 0 => afterPrefix(text) }
     val values = (literals ++ ends.flatten).filterNot(value => value == null || ColumnHistogram.isNaN(value))
     values.map(value => Cut(axis.at(value), value)).sortBy(_.place).toArray
   }
+
+  /** The first literal of each place. */
+  private def firstOfPlaces(cuts: Array[Cut]): Array[Cut] =
+    cuts.indices.filter(i => i == 0 || cuts(i - 1).place != cuts(i).place).map(cuts(_)).toArray
 
   /** Ranges at the literals in them: these alone, and what lies between them. */
   private def cutRanges(ranges: Array[Bucket], cuts: Array[Cut], column: ColumnHistogram): Seq[Bucket] = {
@@ -160,35 +158,29 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     spans.map { span =>
       val share = span.width / width
       val part = Bucket(
-        span.from.value,
-        span.until.value,
-        span.from.place,
-        span.until.place,
-        rows * share,
-        math.max(1.0, bucket.distinct * share))
+        lo = span.from.value,
+        hi = span.until.value,
+        from = span.from.place,
+        until = span.until.place,
+        rows = rows * share,
+        distinct = math.max(1.0, bucket.distinct * share))
       BucketSample(part, Seq(inner(part.lo, part.hi, span.isOpen)))
     }
   }
 
-  /** The literals inside a bucket, one of each place. */
+  /** The literals inside a bucket. */
   private def cutsWithin(cuts: Array[Cut], bucket: Bucket, isFirst: Boolean): Seq[Cut] = {
-    val within = mutable.ArrayBuffer.empty[Cut]
-    for (cut <- cuts if cut.place <= bucket.until) {
-      val isAboveStart = cut.place > bucket.from || isFirst && cut.place == bucket.from
-      val isNew = within.isEmpty || within.last.place != cut.place
-      if (isAboveStart && isNew) within += cut
-    }
-    within.toSeq
+    def isAboveStart(cut: Cut): Boolean = cut.place > bucket.from || isFirst && cut.place == bucket.from
+    cuts.filter(cut => cut.place <= bucket.until && isAboveStart(cut)).toSeq
   }
 
   /** The part of a bucket whose values satisfy the condition, by the share of its samples that do. */
   private def scaleBucket(part: BucketSample): Option[Bucket] = {
     val matching = part.samples.count(holds)
-    if (matching == 0) None
-    else {
-      val share = matching.toDouble / part.samples.size
+    val share = matching.toDouble / part.samples.size
+    Optional.when(matching > 0) {
       val distinct = math.max(1.0, part.bucket.distinct * share)
-      Some(part.bucket.copy(rows = part.bucket.rows * share, distinct = distinct))
+      part.bucket.copy(rows = part.bucket.rows * share, distinct = distinct)
     }
   }
 
@@ -244,10 +236,8 @@ private[estimates] object ColumnPredicate {
   /** A bucket, and samples of its values. */
   private final case class BucketSample(bucket: Bucket, samples: Seq[Any])
 
-  private def isCut(value: Any): Boolean = value match {
-    case text: UTF8String => text.numBytes >= CutBytes
-    case _ => false
-  }
+  private def isCut(value: Any): Boolean =
+    PartialFunction.cond(value) { case text: UTF8String => text.numBytes >= CutBytes }
 
   /** The least text above all that begin with one, and with what comes before a wildcard in it. */
   private def afterPrefix(text: UTF8String): Seq[UTF8String] = {

@@ -54,7 +54,8 @@ private[estimates] object DistinctEstimate {
     private val sorted = counts.sorted
     private val ends =
       sorted.indices.filter(i => i + 1 == sorted.length || sorted(i) != sorted(i + 1)).toArray
-    private val files = ends.indices.map(i => ends(i) - (if (i == 0) -1 else ends(i - 1))).toArray
+    private val endsBefore = -1 +: ends
+    private val files = ends.indices.map(i => ends(i) - endsBefore(i)).toArray
 
     /** Values of the universe that appear in any of the files. */
     def expectValues(share: Double, universe: Double): Double = {

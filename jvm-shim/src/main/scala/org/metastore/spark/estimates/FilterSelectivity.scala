@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.pruning.{ColumnResolver, EvaluationClock, TimedMatch, ValuePredicate}
 import org.metastore.spark.pruning.ColumnLookup.{leavesOf, ColumnPath}
-import org.metastore.spark.reason.{Attempt, Indexed}
+import org.metastore.spark.reason.{Attempt, Indexed, Optional}
 import org.metastore.spark.statistics.values.ColumnHistogram
 
 /** A column of the statistics as a filter names it. */
@@ -120,14 +120,11 @@ private[estimates] final class FilterSelectivity(
     val leaves = leavesOf(condition)
     val columns = leaves.flatMap(columnOf)
     val areKnown = columns.nonEmpty && columns.size == leaves.size
-    if (areKnown) Some(columns.distinct) else None
+    Optional.when(areKnown)(columns.distinct)
   }
 
-  private def columnOf(leaf: Expression): Option[ColumnKey] = leaf match {
-    case ColumnPath(root, path) if !resolver.isMetadata(root) =>
-      resolver.key(root, path).map(ColumnKey(_, leaf.dataType)(leaf))
-    case _ => None
-  }
+  private def columnOf(leaf: Expression): Option[ColumnKey] =
+    resolver.keyOf(leaf).map(ColumnKey(_, leaf.dataType)(leaf))
 
   private def restrict(
       column: ColumnKey,
@@ -161,7 +158,7 @@ private[estimates] final class FilterSelectivity(
         both(left, right)(_ * _)
       case (Or(left, right), _) =>
         both(left, right)((a, b) => a + b - a * b)
-      case (EqualTo(left, right), Seq(a, b)) if isLeaf(left) && isLeaf(right) =>
+      case (EqualTo(ColumnPath(_, _), ColumnPath(_, _)), Seq(a, b)) =>
         for (first <- remaining(a); second <- remaining(b)) yield {
           val distinct = math.max(first.values.distinct, second.values.distinct)
           constant(1 / math.max(1.0, distinct))
@@ -217,6 +214,4 @@ private[estimates] object FilterSelectivity {
   private val Samples = 2000
   private val MostLeaves = 64 // of one conjunct: each is evaluated on the values of its column
   private val Steps = Seq(2, 3, 5, 7, 11, 13).map(prime => math.sqrt(prime.toDouble))
-
-  private def isLeaf(expression: Expression): Boolean = ColumnPath.unapply(expression).isDefined
 }

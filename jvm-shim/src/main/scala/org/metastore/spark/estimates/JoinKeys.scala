@@ -45,6 +45,11 @@ object JoinKeys extends PredicateHelper {
     val joined = mutable.ArrayBuffer.empty[(Origin, Origin)]
     val sought = mutable.ArrayBuffer.empty[Sought]
     val elsewhere = mutable.HashSet.empty[ExprId]
+
+    /** Adds a key of both sides of a join, or the known one where the other is unknown. */
+    def addJoin(left: Option[Origin], right: Option[Origin]): Unit =
+      if (left.isDefined && right.isDefined) joined += left.get -> right.get
+      else elsewhere ++= (left ++ right).map(_.column.exprId)
   }
 
   /** The columns that rows are grouped by, under every name that they have in the plan. */
@@ -104,13 +109,13 @@ object JoinKeys extends PredicateHelper {
     case column: Attribute =>
       origins.get(column.exprId)
     case _ =>
-      val columns = key.references.toSeq
-      val ofColumns = columns.flatMap(column => origins.get(column.exprId))
-      val isOfOneScan = ofColumns.size == columns.size && ofColumns.forall(_.leaf eq ofColumns.head.leaf)
-      if (ofColumns.isEmpty || !isOfOneScan) None
-      else {
+      for {
+        ofColumns <- Indexed.all(columnsOf(key).toSeq.map(origins.get))
+        first <- ofColumns.headOption
+        if ofColumns.forall(_.leaf eq first.leaf)
+      } yield {
         val expression = key.transform { case column: Attribute => origins(column.exprId).column }
-        Some(ofColumns.head.copy(expression = Some(expression)))
+        first.copy(expression = Some(expression))
       }
   }
 
@@ -199,42 +204,34 @@ object JoinKeys extends PredicateHelper {
   }
 
   /** The column that a projection passes on unchanged, perhaps under another name. */
-  private def columnOf(named: NamedExpression): Option[Attribute] = named match {
-    case column: Attribute => Some(column)
-    case Alias(column: Attribute, _) => Some(column)
-    case _ => None
+  private def columnOf(named: NamedExpression): Option[Attribute] = PartialFunction.condOpt(named) {
+    case column: Attribute => column
+    case Alias(column: Attribute, _) => column
   }
 
   private def followSemiJoin(join: Join, uses: Uses): Map[ExprId, Origin] = {
     val outer = follow(join.left, Nil, uses)
     val inner = follow(join.right, Nil, uses)
-    conjunctsOf(join) match {
-      case Seq(EqualTo(a, b)) if isScan(join.left) =>
-        for {
-          column <- originOf(a, outer).orElse(originOf(b, outer))
-          values <- originOf(b, inner).orElse(originOf(a, inner))
-        } uses.sought += Sought(
-          column,
-          values,
-          isIn = join.joinType == LeftSemi,
-          keepsNulls = join.joinType == LeftAnti)
-      case _ =>
-        ()
-    }
+    for {
+      Seq(EqualTo(a, b)) <- Some(conjunctsOf(join)) if isScan(join.left)
+      column <- originOf(a, outer).orElse(originOf(b, outer))
+      values <- originOf(b, inner).orElse(originOf(a, inner))
+    } uses.sought += Sought(
+      column,
+      values,
+      isIn = join.joinType == LeftSemi,
+      keepsNulls = join.joinType == LeftAnti)
     joined(outer)
   }
 
   private def followJoin(join: Join, uses: Uses): Map[ExprId, Origin] = {
     val left = follow(join.left, Nil, uses)
     val right = follow(join.right, Nil, uses)
-    conjunctsOf(join).foreach {
-      case EqualTo(a: Attribute, b: Attribute) => // Spark's estimator knows no other keys
-        val ofLeft = left.get(a.exprId).orElse(left.get(b.exprId))
-        val ofRight = right.get(b.exprId).orElse(right.get(a.exprId))
-        if (ofLeft.isDefined && ofRight.isDefined) uses.joined += ofLeft.get -> ofRight.get
-        else uses.elsewhere ++= (ofLeft ++ ofRight).map(_.column.exprId)
-      case _ =>
-        ()
+    // Spark's estimator knows no other keys.
+    for (EqualTo(a: Attribute, b: Attribute) <- conjunctsOf(join)) {
+      val ofLeft = left.get(a.exprId).orElse(left.get(b.exprId))
+      val ofRight = right.get(b.exprId).orElse(right.get(a.exprId))
+      uses.addJoin(ofLeft, ofRight)
     }
     joined(left ++ right)
   }
@@ -270,10 +267,8 @@ object JoinKeys extends PredicateHelper {
   private def isAlone(query: ListQuery): Boolean = query.outerAttrs.isEmpty && query.joinCond.isEmpty
 
   private object ExistsEqual {
-    def unapply(exists: Exists): Option[(Expression, Expression, LogicalPlan)] = exists.joinCond match {
-      case Seq(EqualTo(a, b)) => Some((a, b, exists.plan))
-      case _ => None
-    }
+    def unapply(exists: Exists): Option[(Expression, Expression, LogicalPlan)] =
+      PartialFunction.condOpt(exists.joinCond) { case Seq(EqualTo(a, b)) => (a, b, exists.plan) }
   }
 
   private def soughtIn(

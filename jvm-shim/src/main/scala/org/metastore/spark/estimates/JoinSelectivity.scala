@@ -2,6 +2,7 @@ package org.metastore.spark.estimates
 
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.values.{Axis, Bucket, ColumnHistogram}
 
 /** How likely a row of one column and a row of another have the same value. */
@@ -69,7 +70,7 @@ private[estimates] object JoinSelectivity {
         compared += 1
       }
     }
-    if (compared > MostPairs) None else Some(sum)
+    Optional.when(compared <= MostPairs)(sum)
   }
 
   // The values of a range are taken to be among those of the other side, as those of a foreign key are: of two ranges all

@@ -53,16 +53,16 @@ private object PartitionStatistics {
   def summaryOf(value: Literal, rows: Long): Option[FileSummary] = value.value match {
     case null =>
       Some(FileSummary(
-        rows,
-        Some(rows),
-        Some(0L),
-        None,
-        None,
+        rows = rows,
+        nulls = Some(rows),
+        nans = Some(0L),
+        lo = None,
+        hi = None,
         loExact = false,
         hiExact = false,
-        Some(0L),
-        None,
-        None))
+        distinct = Some(0L),
+        avgLen = None,
+        maxLen = None))
     case nan if ColumnHistogram.isNaN(nan) => None
     case one =>
       val bytes = one match {
@@ -70,15 +70,15 @@ private object PartitionStatistics {
         case _ => value.dataType.defaultSize.toLong
       }
       Some(FileSummary(
-        rows,
-        Some(0L),
-        Some(0L),
-        Some(one),
-        Some(one),
+        rows = rows,
+        nulls = Some(0L),
+        nans = Some(0L),
+        lo = Some(one),
+        hi = Some(one),
         loExact = true,
         hiExact = true,
-        Some(1L),
-        Some(bytes.toDouble),
-        Some(bytes)))
+        distinct = Some(1L),
+        avgLen = Some(bytes.toDouble),
+        maxLen = Some(bytes)))
   }
 }

@@ -1,13 +1,14 @@
 package org.metastore.spark.estimates
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.InnerLike
-import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, LeafNode, LogicalPlan, Union}
+import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, JoinHint, LeafNode, LogicalPlan, Union}
 
 import org.metastore.spark.reason.Indexed
 
 /** Keeps joins in the written order whose keys Spark cannot estimate: from a `UNION`, computed, or compared by `<=>`. */
-object QueryJoinOrder extends PredicateHelper {
+object QueryJoinOrder {
 
   // A hint that asks for nothing: Spark reorders no join that has one.
   private val inPlace = JoinHint(Some(HintInfo()), None)
@@ -29,8 +30,8 @@ object QueryJoinOrder extends PredicateHelper {
   private def markNode(plan: LogicalPlan, unknown: Set[ExprId]): (LogicalPlan, Set[ExprId]) = plan match {
     case union: Union =>
       (union, ids(union.output))
-    case join @ Join(left, right, _: InnerLike, Some(condition), JoinHint.NONE)
-        if isUnknown(condition, left, right, unknown) =>
+    case join @ ExtractEquiJoinKeys(_: InnerLike, leftKeys, rightKeys, _, _, _, _, JoinHint.NONE)
+        if !leftKeys.zip(rightKeys).exists(areKnown(_, unknown)) =>
       val marked = join.copy(hint = inPlace)
       marked.copyTagsFrom(join)
       (marked, unknown)
@@ -48,24 +49,9 @@ object QueryJoinOrder extends PredicateHelper {
     ids(node.output) -- ids(node.children.flatMap(_.output)) -- renamed
   }
 
-  /** Whether a join compares keys, and Spark has statistics of none of them. */
-  private def isUnknown(
-      condition: Expression,
-      left: LogicalPlan,
-      right: LogicalPlan,
-      unknown: Set[ExprId]): Boolean = {
-    val keys = splitConjunctivePredicates(condition).collect {
-      case equality @ Equality(a, b) if joins(a, b, left, right) || joins(b, a, left, right) => equality
+  /** Whether Spark has statistics of two keys that a join compares. */
+  private def areKnown(keys: (Expression, Expression), unknown: Set[ExprId]): Boolean =
+    PartialFunction.cond(keys) {
+      case (a: Attribute, b: Attribute) => !unknown(a.exprId) && !unknown(b.exprId)
     }
-    keys.nonEmpty && !keys.exists(isKnown(_, unknown))
-  }
-
-  private def isKnown(equality: Expression, unknown: Set[ExprId]): Boolean = equality match {
-    case EqualTo(a: Attribute, b: Attribute) =>
-      !unknown(a.exprId) && !unknown(b.exprId)
-    case _ => false
-  }
-
-  private def joins(a: Expression, b: Expression, left: LogicalPlan, right: LogicalPlan): Boolean =
-    a.references.nonEmpty && b.references.nonEmpty && canEvaluate(a, left) && canEvaluate(b, right)
 }

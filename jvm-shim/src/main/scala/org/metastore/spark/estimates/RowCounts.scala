@@ -3,6 +3,7 @@ package org.metastore.spark.estimates
 import java.util.Arrays.stream
 
 import org.metastore.spark.pruning.ScanDecision
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.objects.Snapshot
 
 /** Physical rows of a scan's data files: counted ones, else estimated by the size of the file. */
@@ -42,5 +43,5 @@ object RowCounts {
     snapshot.physicalRows.flatMap(rows => share(rows.toDouble, snapshot.sizeBytes.toDouble))
 
   private def share(rows: Double, bytes: Double): Option[Double] =
-    if (rows > 0 && bytes > 0) Some(rows / bytes) else None
+    Optional.when(rows > 0 && bytes > 0)(rows / bytes)
 }

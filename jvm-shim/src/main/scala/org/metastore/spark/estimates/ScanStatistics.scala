@@ -1,6 +1,5 @@
 package org.metastore.spark.estimates
 
-import java.nio.ByteBuffer
 import java.util.Arrays.stream
 
 import scala.collection.concurrent.TrieMap
@@ -13,7 +12,7 @@ import org.apache.spark.sql.types._
 import org.metastore.spark.estimates.DistinctEstimate.expectDistinct
 import org.metastore.spark.estimates.EstimatedTypes.{domain, isFinite, isOrdered, isSupported, length}
 import org.metastore.spark.pruning.{ScanDecision, ScanEstimate}
-import org.metastore.spark.reason.Indexed
+import org.metastore.spark.reason.{Indexed, Optional}
 import org.metastore.spark.statistics.columns.{
   CatalystValue, ColumnSizes, ColumnSummary, FileSetStatistics, LongBounds, TableDistinct
 }
@@ -57,8 +56,7 @@ final class ScanStatistics(
 
   /** Live rows of the files read, whether or not they satisfy the filter; None if the rows of one are unknown. */
   private val readRows: Option[Double] =
-    if (survivors.forall(rows.isKnown)) Some(stream(survivors).mapToDouble(liveRows(_)).sum)
-    else None
+    Optional.when(survivors.forall(rows.isKnown))(stream(survivors).mapToDouble(liveRows(_)).sum)
 
   private lazy val conditions: FilterSelectivity = filter.on { columns =>
     val keys = columns.map(column => (column.key, column.dataType))
@@ -184,10 +182,8 @@ final class ScanStatistics(
       case None =>
         ofFilesRead(key, dataType).map(thin(_, rows))
     }
-    filter.joinDistinctCounts.get(key) match {
-      case Some(count) =>
-        stat.map(_.copy(distinctCount = Some(roundToWhole(math.max(1.0, count)))))
-      case None => stat
+    filter.joinDistinctCounts.get(key).fold(stat) { count =>
+      stat.map(_.copy(distinctCount = Some(roundToWhole(math.max(1.0, count)))))
     }
   }
 
@@ -198,9 +194,10 @@ final class ScanStatistics(
     else if (!isOrdered(dataType)) Some(statOfRemaining(restricted, rows, (None, None)))
     else {
       val (lo, hi) = (buckets.head.lo, buckets.maxBy(_.until).hi)
-      if (isDescribed(restricted.column) && isFinite(dataType, lo, hi))
-        Some(statOfRemaining(restricted, rows, (Some(lo), Some(hi))))
-      else None
+      Optional.when(isDescribed(restricted.column) && isFinite(dataType, lo, hi))(statOfRemaining(
+        restricted,
+        rows,
+        (Some(lo), Some(hi))))
     }
   }
 
@@ -310,12 +307,9 @@ final class ScanStatistics(
 
   /** The distinct count of files that hold one value each, such as those of partitions. */
   private def singles(summary: ColumnSummary, sizes: ColumnSizes, nonNull: Array[Int]): Option[Double] =
-    if (!stream(nonNull).allMatch(file => sizes.distinct(file) == 1 && summary.bounds.hasLo(file))) None
-    else summary.bounds.los match {
-      case Values.Longs(los) =>
-        Some(stream(nonNull).mapToLong(los(_)).distinct.count.toDouble)
-      case Values.Bytes(los) =>
-        Some(stream(nonNull).mapToObj[ByteBuffer](file => ByteBuffer.wrap(los(file))).distinct.count.toDouble)
+    Optional.when(stream(nonNull).allMatch(file => sizes.distinct(file) == 1 && summary.bounds.hasLo(file))) {
+      val los = summary.bounds.los
+      stream(nonNull).mapToObj[Any](los.key(_)).distinct.count.toDouble
     }
 
   private def total(files: Array[Int], counts: Array[Long]): Double =
@@ -365,12 +359,12 @@ private object ScanStatistics {
       avgLen: Long,
       maxLen: Long): ColumnStat =
     ColumnStat(
-      Some(roundToWhole(math.max(1, distinct))),
-      bounds._1,
-      bounds._2,
-      Some(roundToWhole(nulls)),
-      Some(avgLen),
-      Some(maxLen))
+      distinctCount = Some(roundToWhole(math.max(1, distinct))),
+      min = bounds._1,
+      max = bounds._2,
+      nullCount = Some(roundToWhole(nulls)),
+      avgLen = Some(avgLen),
+      maxLen = Some(maxLen))
 
   private def roundToWhole(number: Double): BigInt = BigDecimal(math.rint(number)).toBigInt
 }

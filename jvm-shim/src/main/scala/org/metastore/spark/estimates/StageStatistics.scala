@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.reason.Recoverable
+import org.metastore.spark.reason.Attempt
 
 /**
  * Keeps column statistics when adaptive execution plans a query again.
@@ -33,11 +33,9 @@ private final class StageWithColumns(stage: LogicalQueryStage)
 
   override def computeStats(): Statistics = {
     val came = super.computeStats()
-    try if (came.isRuntime) withColumns(came, logicalPlan.stats) else came
-    catch {
-      case Recoverable(e) =>
-        logDebug("A stage that has run has no column statistics", e)
-        came
+    Attempt.recover(if (came.isRuntime) withColumns(came, logicalPlan.stats) else came) { failure =>
+      logDebug("A stage that has run has no column statistics", failure)
+      came
     }
   }
 

@@ -9,7 +9,7 @@ import org.apache.spark.sql.connector.read.Statistics
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics
 import org.apache.spark.sql.types.{StructField, StructType}
 
-import org.metastore.spark.reason.Recoverable
+import org.metastore.spark.reason.Attempt
 
 /** Answers in Iceberg's place, whose counts without bounds harm the optimizer, and which fails on dropped columns. */
 object V2Statistics extends Logging {
@@ -21,17 +21,16 @@ object V2Statistics extends Logging {
       known: Option[Double],
       numbers: Option[ScanStatistics],
       keyOf: String => Option[String]): Statistics =
-    try {
+    Attempt.recover {
       numbers.flatMap(OptimizerStatistics.fromFiles(schema, _, keyOf)) match {
         case Some(statistics) =>
           report(statistics)
         case None =>
           withoutColumns(formatStatistics, schema, known)
       }
-    } catch {
-      case Recoverable(e) =>
-        logWarning("The optimizer gets no column statistics from the Metastore", e)
-        withoutColumns(formatStatistics, schema, known)
+    } { failure =>
+      logWarning("The optimizer gets no column statistics from the Metastore", failure)
+      withoutColumns(formatStatistics, schema, known)
     }
 
   /** Iceberg's row count and size alone, or the given rows where it fails. */
@@ -39,18 +38,17 @@ object V2Statistics extends Logging {
       formatStatistics: () => Statistics,
       schema: StructType,
       known: Option[Double]): Statistics =
-    try {
+    Attempt.recover[Statistics] {
       val reported = formatStatistics()
       new ReportedStatistics(reported.sizeInBytes, reported.numRows, new HashMap)
-    } catch {
-      case Recoverable(e) =>
-        logDebug("The table format could not estimate its scan", e)
-        known match {
-          case Some(rows) =>
-            report(OptimizerStatistics.fromRows(schema, rows, (_: StructField) => None))
-          case None =>
-            new ReportedStatistics(OptionalLong.empty, OptionalLong.empty, new HashMap)
-        }
+    } { failure =>
+      logDebug("The table format could not estimate its scan", failure)
+      known match {
+        case Some(rows) =>
+          report(OptimizerStatistics.fromRows(schema, rows, (_: StructField) => None))
+        case None =>
+          new ReportedStatistics(OptionalLong.empty, OptionalLong.empty, new HashMap)
+      }
     }
 
   private def report(statistics: OptimizerStatistics): Statistics = {

@@ -28,13 +28,13 @@ object WholeTableStatistics {
       val histogram =
         for ((known, most) <- bins if lo.isDefined) yield sparkHistogram(known, most, dataType)
       ColumnStat(
-        Some(distinct),
-        lo,
-        hi,
-        Some(nulls),
-        length(row.get[Double]("avg_len")),
-        length(row.get[Long]("max_len").map(_.toDouble)),
-        histogram)
+        distinctCount = Some(distinct),
+        min = lo,
+        max = hi,
+        nullCount = Some(nulls),
+        avgLen = length(row.get[Double]("avg_len")),
+        maxLen = length(row.get[Long]("max_len").map(_.toDouble)),
+        histogram = histogram)
     }
 
   private def bounds(
