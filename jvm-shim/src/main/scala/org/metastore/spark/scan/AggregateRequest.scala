@@ -61,8 +61,5 @@ private[scan] final case class AggregateRequest(
       (FileMeasures.isRowCount(function) || isCountOf(group, function))
 
   private def isCountOf(group: Expression, function: AggregateExpression): Boolean =
-    function.aggregateFunction match {
-      case Count(Seq(child)) => child.semanticEquals(group)
-      case _ => false
-    }
+    PartialFunction.cond(function.aggregateFunction) { case Count(Seq(child)) => child.semanticEquals(group) }
 }

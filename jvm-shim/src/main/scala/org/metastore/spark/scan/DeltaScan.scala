@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.{BinaryType, DataType, TimestampType}
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, LiveFiles}
-import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
+import org.metastore.spark.reason.{Indexed, Optional, Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{DeltaTable, FileRelation, LakeTable, Reflection}
 
@@ -46,9 +46,8 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
 
   override def command: Option[RowLevelPruning] = DeltaCommand.markOf(relation)
 
-  override def hidesDeletedRows(filter: Expression): Boolean = filter match {
+  override def hidesDeletedRows(filter: Expression): Boolean = PartialFunction.cond(filter) {
     case EqualTo(column: Attribute, Literal(0, _)) => column.name == DeltaScan.IsDeleted
-    case _ => false
   }
 
   override def countedFiles(
@@ -141,8 +140,9 @@ private[scan] object DeltaScan extends ScanFormat {
 
   /** The Delta table behind a relation, if Delta has chosen its files. */
   override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
-    if (isPinned(relation) || DeltaCommand.markOf(relation).isDefined) Some(new DeltaScan(relation, label))
-    else None
+    Optional.when(isPinned(relation) || DeltaCommand.markOf(relation).isDefined)(new DeltaScan(
+      relation,
+      label))
 
   override def isOfCommand(query: LogicalPlan): Boolean = DeltaCommand.isQueryOf(query)
   override def isPinned(relation: HadoopFsRelation): Boolean = relation.location.getClass.getName == Prepared
@@ -159,8 +159,6 @@ private[scan] object DeltaScan extends ScanFormat {
       rule.fold(plan)(_.apply(plan))
     }
 
-  private def isUnprepared(plan: LogicalPlan): Boolean = plan match {
-    case FileRelation(files) => files.location.getClass.getName == Unprepared
-    case _ => false
-  }
+  private def isUnprepared(plan: LogicalPlan): Boolean =
+    FileRelation.unapply(plan).exists(_.location.getClass.getName == Unprepared)
 }

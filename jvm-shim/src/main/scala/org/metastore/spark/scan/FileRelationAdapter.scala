@@ -13,7 +13,7 @@ import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.estimates.{RelationColumns, V1Statistics}
 import org.metastore.spark.pruning.{ConjunctRefusal, LiveFiles, ScanDecision, WantedRows}
-import org.metastore.spark.reason.Indexed
+import org.metastore.spark.reason.{Indexed, Optional}
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{FileRelation, UnsupportedRelease}
 
@@ -22,7 +22,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
 
   override def prepare(relation: LogicalPlan, above: ScanContext, planner: ScanPlanner): Option[LogicalPlan] =
     relation match {
-      case Files(logical, files) if ScanMark.find(files).isEmpty =>
+      case Files(logical, files) if ScanMark.fromRelation(files).isEmpty =>
         try tableBehind(logical, files).map(prepareRelation(logical, files, _, above, planner))
         catch {
           case unknown: UnsupportedRelease =>
@@ -36,7 +36,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       request: AggregateRequest,
       planner: ScanPlanner): Option[MeasuredScan] = relation match {
     case Files(logical, files)
-        if ScanMark.find(files).isEmpty && mayLimit(logical, files, request.conjuncts) =>
+        if ScanMark.fromRelation(files).isEmpty && mayLimit(logical, files, request.conjuncts) =>
       for {
         table <- unrestrictedTable(logical, files, planner)
         statistics <- planner.statistics(table.id).toOption
@@ -106,11 +106,12 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
 
   private def rowsRead(decision: ScanDecision): Option[BigInt] = {
     val rows = decision.survivors.stream.toArray.map(decision.rows(_))
-    if (rows.contains(-1L)) None else Some(BigInt(rows.sum).max(1))
+    Optional.when(!rows.contains(-1L))(BigInt(rows.sum).max(1))
   }
 
   override def table(relation: LogicalPlan): Option[TableIdentity] = relation match {
-    case Files(logical, files) if ScanMark.find(files).isEmpty => tableBehind(logical, files).map(_.id)
+    case Files(logical, files) if ScanMark.fromRelation(files).isEmpty =>
+      tableBehind(logical, files).map(_.id)
     case _ => None
   }
 
@@ -125,7 +126,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
 
   private def tableBehind(logical: LogicalRelation, files: HadoopFsRelation): Option[FileScan] = {
     val label = logical.catalogTable.map(_.identifier.unquotedString)
-    ScanMark.find(files) match {
+    ScanMark.fromRelation(files) match {
       // its partitions are chosen
       case Some(permit: ScanMark.Permit) => ScanFormats.findMarkedTable(files, permit.root, label)
       case _ => ScanFormats.findTable(files, label)

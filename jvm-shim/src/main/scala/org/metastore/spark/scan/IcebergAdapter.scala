@@ -12,7 +12,7 @@ import org.apache.spark.sql.metastore.{PushedPredicates, RowLevelTarget}
 
 import org.metastore.spark.estimates.{RelationColumns, V2Statistics}
 import org.metastore.spark.pruning.ScanDecision
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Optional, Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.TableIdentity
 import org.metastore.spark.tables.{DelegateProxy, FormatReleases, IcebergMembers, IcebergTable}
 
@@ -87,7 +87,7 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
     case scan: DataSourceV2ScanRelation => scanned(scan.relation)
     case iceberg: DataSourceV2Relation =>
       val table = DelegateProxy.unwrap(RowLevelTarget.tableOf(iceberg.table))
-      if (isSupported(table)) Some((iceberg, new IcebergScan(table))) else None
+      Optional.when(isSupported(table))((iceberg, new IcebergScan(table)))
     case _ => None
   }
 
@@ -110,11 +110,12 @@ private[scan] object IcebergAdapter extends ScanFormat {
 
   override def findsFiles(subquery: LogicalPlan, target: Option[Table]): Boolean = target match {
     case None => IcebergCommand.findsFiles(subquery, None)
-    case Some(table) => IcebergScan.find(table).exists(own => IcebergCommand.findsFiles(subquery, Some(own)))
+    case Some(table) =>
+      IcebergScan.fromTable(table).exists(own => IcebergCommand.findsFiles(subquery, Some(own)))
   }
 
   override def prepareTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan =
-    InsertingMerge.find(command) match {
+    InsertingMerge.fromPlan(command) match {
       case Some(merge) => prepareReads(merge, merge.pruning(planner.settings), planner).getOrElse(command)
       case None => prepareRowLevel(command, planner)
     }
@@ -141,8 +142,8 @@ private[scan] object IcebergAdapter extends ScanFormat {
   private def prepareRowLevel(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan =
     RowLevelTarget.replace(command) { (table, operation) =>
       for {
-        iceberg <- IcebergScan.find(table)
-        if DelegateProxy.find(operation).isEmpty // the optimizer may see a plan twice
+        iceberg <- IcebergScan.fromTable(table)
+        if DelegateProxy.fromProxy(operation).isEmpty // the optimizer may see a plan twice
         scans <- new IcebergCommand(iceberg, command, operation).scans(planner)
       } yield DelegateProxy.create(new IcebergSourceProxy(operation, scans), classOf[RowLevelOperation])
     }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.metastore.{PushedPredicates, RowLevelTarget}
 
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Optional, Reason, ReasonCode}
 
 /**
  * An UPDATE, DELETE or MERGE of an Iceberg table, as Spark plans it.
@@ -31,7 +31,7 @@ private[scan] final class IcebergCommand(
     val searched =
       if (allowed.byConditions && !planner.leavesAlone) IcebergCommand.targetOf(command) else None
     searched.flatMap(searchedBy(_, planner.ofCommand(allowed))).orElse {
-      if (planner.estimates) Some(unchanged(ReasonCode.RowLevelCommand, planner)) else None
+      Optional.when(planner.estimates)(unchanged(ReasonCode.RowLevelCommand, planner))
     }
   }
 
@@ -83,7 +83,7 @@ private[scan] object IcebergCommand {
       rows.collect { case relation: DataSourceV2Relation if relation.outputSet.contains(column) => relation }
     onlyOne(reads).exists { read =>
       read.output.exists(own => own.semanticEquals(column) && isFile(own)) &&
-      IcebergScan.find(read.table).exists(table => target.forall(table.isSameSnapshot))
+      IcebergScan.fromTable(read.table).exists(table => target.forall(table.isSameSnapshot))
     }
   }
 

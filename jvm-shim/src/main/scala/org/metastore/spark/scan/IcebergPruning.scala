@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.StringType
 
 import org.metastore.spark.estimates.{ScanStatistics, V2Statistics}
 import org.metastore.spark.pruning.{LiteralList, ScanDecision}
-import org.metastore.spark.reason.{Indexed, Reason, ReasonCode, Recoverable}
+import org.metastore.spark.reason.{Attempt, Indexed, Optional, Reason, ReasonCode}
 import org.metastore.spark.tables.{IcebergMembers, IcebergTable}
 
 /** Prunes the scans of one Iceberg relation. */
@@ -66,12 +66,10 @@ private[scan] final class IcebergPruning(
     new IcebergPassThrough(table.name, why, planner.estimates).prepare(scan, PushedPredicates())
 
   private def pruneOrLeave(scan: AnyRef, pushed: PushedPredicates): AnyRef =
-    try pruneScan(scan, pushed)
-    catch {
-      case Recoverable(e) =>
-        val why = Reason.failure(e)
-        ScanPlanner.warn(table.name, why, e)
-        leaveAlone(scan, why)
+    Attempt.recover(pruneScan(scan, pushed)) { failure =>
+      val why = Reason.failure(failure)
+      ScanPlanner.warn(table.name, why, failure)
+      leaveAlone(scan, why)
     }
 
   private def pruneScan(scan: AnyRef, pushed: PushedPredicates): AnyRef = {
@@ -128,9 +126,9 @@ private[scan] final class IcebergPruning(
   private def joinOf(scanned: ScannedFiles, decision: ScanDecision): Option[IcebergJoin] = {
     def decide(keys: Seq[Expression]): ScanDecision =
       planner.plan(scanned, ScanRequest(conjuncts ++ keys, isJoined = true)).decision
-    if (planner.takesKeys && decision.version.nonEmpty && above.limit.isEmpty)
-      Some(new IcebergJoin(output, decide))
-    else None
+    Optional.when(planner.takesKeys && decision.version.nonEmpty && above.limit.isEmpty)(new IcebergJoin(
+      output,
+      decide))
   }
 
   private def filesOfQuery: Option[Set[String]] =

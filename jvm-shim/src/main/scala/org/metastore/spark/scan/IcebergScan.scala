@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.pruning.LiveFiles
-import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
+import org.metastore.spark.reason.{Indexed, Optional, Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.TableIdentity
 import org.metastore.spark.tables.{IcebergTable, Reflection}
 
@@ -80,8 +80,8 @@ private[scan] final class IcebergScan(val spark: Table) {
 private[scan] object IcebergScan {
 
   /** The Iceberg table behind a relation, if it is one that holds data. */
-  def find(table: Table): Option[IcebergScan] =
-    if (IcebergTable.is(table)) Some(new IcebergScan(table)) else None
+  def fromTable(table: Table): Option[IcebergScan] =
+    Optional.when(IcebergTable.is(table))(new IcebergScan(table))
 }
 
 /** Finds field ids by the path of a column. */

@@ -1,7 +1,7 @@
 package org.metastore.spark.scan
 
 import org.apache.spark.sql.catalyst.plans.LeftAnti
-import org.apache.spark.sql.catalyst.plans.logical.{AppendData, Join, LogicalPlan, V2WriteCommand}
+import org.apache.spark.sql.catalyst.plans.logical.{AppendData, Join, LogicalPlan}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 import org.metastore.spark.conf.MetastoreConf
@@ -34,18 +34,17 @@ private[scan] final class InsertingMerge private (append: AppendData, target: Da
 
 private[scan] object InsertingMerge {
 
-  /** The MERGE behind a command; None where the command does not append rows without a match. */
-  def find(command: V2WriteCommand): Option[InsertingMerge] = command match {
-    case append: AppendData if append.query.exists(isAnti) =>
-      append.table match {
-        case target: DataSourceV2Relation => Some(new InsertingMerge(append, target))
-        case _ => None
-      }
+  /** The MERGE behind a plan; None where the plan does not append rows without a match. */
+  def fromPlan(plan: LogicalPlan): Option[InsertingMerge] = plan match {
+    case append: AppendData if append.query.exists(isAnti) => fromAppend(append)
     case _ => None
   }
 
-  private def isAnti(plan: LogicalPlan): Boolean = plan match {
-    case join: Join => join.joinType == LeftAnti
-    case _ => false
-  }
+  private def fromAppend(append: AppendData): Option[InsertingMerge] =
+    PartialFunction.condOpt(append.table) {
+      case target: DataSourceV2Relation => new InsertingMerge(append, target)
+    }
+
+  private def isAnti(plan: LogicalPlan): Boolean =
+    PartialFunction.cond(plan) { case join: Join => join.joinType == LeftAnti }
 }

@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution.{
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.types.{BooleanType, DataType}
 
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.Values
 
@@ -64,13 +65,12 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
   /** The condition that a column has one of these values; None where they are too many. */
   def conjunct(column: Expression, keys: Array[Any]): Option[Expression] = {
     val distinct = keys.iterator.filter(_ != null).toSet
-    if (distinct.size > MostKeys) None else Some(InSet(column, distinct))
+    Optional.when(distinct.size <= MostKeys)(InSet(column, distinct))
   }
 
   /** A condition like that on keys, before these are there; None for types whose values have no order in statistics. */
   def example(key: Expression): Option[Expression] =
-    if (TypePromotion.hasBounds(key.dataType)) Some(InSet(key, Set(Literal.default(key.dataType).value)))
-    else None
+    Optional.when(TypePromotion.hasBounds(key.dataType))(InSet(key, Set(Literal.default(key.dataType).value)))
 
   /** Whether a scan is going to get keys. */
   def isIn(scan: FileSourceScanExec): Boolean = scan.dataFilters.exists(isOfJoin)
@@ -106,7 +106,7 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
 
   /** A table format's scan with columns in place of expressions in its filters: Spark passes a scan no others. */
   def bind(scan: BatchScanExec): BatchScanExec = {
-    def nameOf(key: Expression) = PrunedScan.find(scan.scan).flatMap(_.nameOf(key))
+    def nameOf(key: Expression) = PrunedScan.fromScan(scan.scan).flatMap(_.nameOf(key))
     val filters = scan.runtimeFilters.map {
       case pruning @ DynamicPruningExpression(in: InSubqueryExec) if !in.child.isInstanceOf[Attribute] =>
         nameOf(in.child) match {

@@ -16,6 +16,7 @@ import org.apache.spark.sql.metastore.RowLevelTarget
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.JoinKeys
 import org.metastore.spark.pruning.FilterCompiler
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.tables.FileRelation
 
 /**
@@ -45,10 +46,8 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
     settings.pruningJoinEnabled && conf.dynamicPartitionPruningEnabled && conf.exchangeReuseEnabled
 
   /** A MERGE that only inserts, where keys may choose among the files of its target. */
-  private def insertingMerge(plan: LogicalPlan): Option[InsertingMerge] = plan match {
-    case command: V2WriteCommand => InsertingMerge.find(command).filter(_.pruning(settings).byKeys)
-    case _ => None
-  }
+  private def insertingMerge(plan: LogicalPlan): Option[InsertingMerge] =
+    InsertingMerge.fromPlan(plan).filter(_.pruning(settings).byKeys)
 
   private def prune(join: Join, target: KeyTarget): LogicalPlan = join match {
     case ExtractEquiJoinKeys(kind, leftKeys, rightKeys, _, _, left, right, _)
@@ -76,7 +75,7 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
       var pruned = Option.empty[LogicalPlan]
       for (i <- keys.indices) {
         val filtered = target.above(pruned.getOrElse(probe), keys(i)) { (scan, key) =>
-          if (side.isFor(scan, target.isOfCommand(scan))) Some(side.filter(key, i)) else None
+          Optional.when(side.isFor(scan, target.isOfCommand(scan)))(side.filter(key, i))
         }
         if (filtered.isDefined) pruned = filtered
       }
@@ -127,12 +126,12 @@ private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingM
         filterOf(scan, key)(filter).map(more => only.copy(And(condition, more), withKeys(scan)))
       case other: Filter if other.condition.deterministic =>
         above(other.child, key)(filter).map(child => other.copy(child = child))
-      case join: Join
-          if isFixed(join) && key.references.subsetOf(join.left.outputSet) && keepsLeft(join.joinType) =>
-        above(join.left, key)(filter).map(left => WithTags(join.copy(left = left), join))
-      case join: Join
-          if isFixed(join) && key.references.subsetOf(join.right.outputSet) && keepsRight(join.joinType) =>
-        above(join.right, key)(filter).map(right => WithTags(join.copy(right = right), join))
+      case join: Join if isFixed(join) =>
+        if (key.references.subsetOf(join.left.outputSet) && keepsLeft(join.joinType))
+          above(join.left, key)(filter).map(left => WithTags(join.copy(left = left), join))
+        else if (key.references.subsetOf(join.right.outputSet) && keepsRight(join.joinType))
+          above(join.right, key)(filter).map(right => WithTags(join.copy(right = right), join))
+        else None
       case scan if isTarget(scan) => filterOf(scan, key)(filter).map(Filter(_, withKeys(scan)))
       case _ => None
     }
@@ -148,10 +147,7 @@ private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingM
   def isOfCommand(plan: LogicalPlan): Boolean = plan match {
     case scan: DataSourceV2ScanRelation =>
       RowLevelTarget.isRead(scan.relation) || inserting.exists(_.reads(scan.relation))
-    case FileRelation(files) => ScanMark.find(files) match {
-        case Some(permit: ScanMark.Permit) => permit.command.isDefined
-        case _ => false
-      }
+    case FileRelation(files) => ScanMark.permit(files).exists(_.command.isDefined)
     case _ => false
   }
 
@@ -165,15 +161,8 @@ private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingM
   }
 
   // A filter on columns of one side may go below a join that neither adds rows to that side nor makes nulls of its columns.
-  private def keepsLeft(kind: JoinType): Boolean = kind match {
-    case _: InnerLike | LeftOuter | LeftSemi | LeftAnti => true
-    case _ => false
-  }
-
-  private def keepsRight(kind: JoinType): Boolean = kind match {
-    case _: InnerLike | RightOuter => true
-    case _ => false
-  }
+  private val keepsLeft: Set[JoinType] = Set(Inner, Cross, LeftOuter, LeftSemi, LeftAnti)
+  private val keepsRight: Set[JoinType] = Set(Inner, Cross, RightOuter)
 
   // The rules of pruning take all NaN for one value, and so both zeros.
   private def withoutNormalization(key: Expression): Expression = key.transform {
@@ -181,10 +170,7 @@ private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingM
   }
 
   private def isTarget(plan: LogicalPlan): Boolean = plan match {
-    case FileRelation(files) => ScanMark.find(files) match {
-        case Some(permit: ScanMark.Permit) => permit.takesKeys
-        case _ => false
-      }
+    case FileRelation(files) => ScanMark.permit(files).exists(_.takesKeys)
     case relation: DataSourceV2ScanRelation => PrunedScan.withKeys(relation.scan).isDefined
     case _ => false
   }

@@ -21,10 +21,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     else ScanPlanner.recover("A query", plan) {
       val scope =
         PlanScope.judge(plan, PlanningContext.current.write, settings)(ScanFormats.findsFiles(plan, _))
-      scope match {
-        case Some(scope) => decide(plan, scope, settings)
-        case None => plan
-      }
+      scope.fold(plan)(decide(plan, _, settings))
     }
   }
 
@@ -121,8 +118,6 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
 private[scan] object LogicalScanRule {
 
   /** Whether the one child of a command is the query whose rows it writes, not its target. */
-  def isQueryOf(command: Command): Boolean = command match {
-    case _: V2WriteCommand | _: DataWritingCommand => true
-    case _ => false
-  }
+  def isQueryOf(command: Command): Boolean =
+    command.isInstanceOf[V2WriteCommand] || command.isInstanceOf[DataWritingCommand]
 }

@@ -15,7 +15,7 @@ import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, LiveFiles}
-import org.metastore.spark.reason.{Indexed, Reason}
+import org.metastore.spark.reason.{Indexed, Optional, Reason}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{LakeTable, Leaf, ParquetTable}
@@ -168,14 +168,12 @@ private[scan] object ParquetScan extends ScanFormat {
 
   /** The table behind a relation, if it is one directory whose files may be dropped. */
   override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
-    if (ParquetTable.is(relation)) Some(new ParquetScan(relation, ParquetTable.rootOf(relation), label))
-    else None
+    Optional.when(ParquetTable.is(relation))(new ParquetScan(relation, ParquetTable.rootOf(relation), label))
 
   /** The table once Spark has chosen partitions: the relation's paths are then those of the partitions. */
   override def findMarkedTable(
       relation: HadoopFsRelation,
       root: String,
       label: Option[String]): Option[FileScan] =
-    if (ParquetTable.isRead(relation)) Some(new ParquetScan(relation, new Path(root), label))
-    else None
+    Optional.when(ParquetTable.isRead(relation))(new ParquetScan(relation, new Path(root), label))
 }

@@ -27,13 +27,12 @@ final class ParquetScanStrategy(session: SparkSession) extends SparkStrategy {
     case _ => Nil
   }
 
-  private def isOurs(relation: LogicalRelation): Boolean = relation.relation match {
+  private def isOurs(relation: LogicalRelation): Boolean = PartialFunction.cond(relation.relation) {
     case files: HadoopFsRelation => ScanFormats.findTableWithLog(files, None).isEmpty && isPermitted(files)
-    case _ => false
   }
 
   private def isPermitted(files: HadoopFsRelation): Boolean =
-    ScanMark.find(files).exists(_.isInstanceOf[ScanMark.Permit])
+    ScanMark.permit(files).isDefined
 
   private def isLeft(plan: LogicalPlan): Boolean =
     ScanPlanner.recover("A query", false)(ReadPermission.leavesPlanning(session, plan))

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.reason.{Reason, Recoverable}
+import org.metastore.spark.reason.{Attempt, Reason}
 
 /**
  * Drops files from the physical scans of marked file relations, and adds the decision to their names. It runs where adaptive
@@ -42,16 +42,13 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
     }
 
   private def pruneOrLeave(scan: FileSourceScanExec, planner: => ScanPlanner): FileSourceScanExec =
-    try {
-      if (isDone(scan)) scan else pruneOnce(scan, planner)
-    } catch {
-      case Recoverable(e) =>
-        ScanPlanner.warn(scan.nodeName, Reason.failure(e), e)
-        scan
+    Attempt.recover(if (isDone(scan)) scan else pruneOnce(scan, planner)) { failure =>
+      ScanPlanner.warn(scan.nodeName, Reason.failure(failure), failure)
+      scan
     }
 
   private def pruneOnce(scan: FileSourceScanExec, planner: => ScanPlanner): FileSourceScanExec =
-    (scan.relation.location, ScanMark.find(scan.relation)) match {
+    (scan.relation.location, ScanMark.fromRelation(scan.relation)) match {
       case (fixed: FixedFileIndex, _) =>
         val location = ScanFormats.recognizable(fixed, scan.relation)
         withLabel(scan, FileScan.withLocation(scan.relation, location), fixed.decision.label)

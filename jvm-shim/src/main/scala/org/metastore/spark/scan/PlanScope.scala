@@ -56,10 +56,8 @@ object PlanScope {
   }
 
   /** Whether Spark will make a join of a sub-query's plan, after it has looked in the plan for its value without rows. */
-  def isCorrelated(plan: LogicalPlan): Boolean = plan match {
-    case subquery: Subquery => subquery.correlated
-    case _ => false
-  }
+  def isCorrelated(plan: LogicalPlan): Boolean =
+    PartialFunction.cond(plan) { case subquery: Subquery => subquery.correlated }
 
   /**
    * The scope of a plan; None for a stream, whose plan is not touched, not even to show a reason.
@@ -100,7 +98,7 @@ object PlanScope {
     RowLevelPruning.allowed(settings, TableFormats.open(target).fold(Map.empty[String, String])(_.properties))
 
   private def targetOf(node: LogicalPlan): Option[Table] = node match {
-    case command: V2WriteCommand => RowLevelTarget.find(command)
+    case command: V2WriteCommand => RowLevelTarget.fromCommand(command)
     case _ => None
   }
 

@@ -23,13 +23,13 @@ private[scan] trait PrunedScan {
 private[scan] object PrunedScan {
 
   /** The proxy behind a scan, if the scan passed through us. */
-  def find(scan: Scan): Option[PrunedScan] =
-    DelegateProxy.find(scan).collect { case pruned: PrunedScan => pruned }
+  def fromScan(scan: Scan): Option[PrunedScan] =
+    DelegateProxy.fromProxy(scan).collect { case pruned: PrunedScan => pruned }
 
   /** The decision on the scan of a relation. */
   def decisionOf(relation: DataSourceV2ScanRelation): Option[ScanDecision] =
-    find(relation.scan).map(_.decision)
+    fromScan(relation.scan).map(_.decision)
 
   /** A scan that gets keys, in the place of a scan whose files they may choose. */
-  def withKeys(scan: Scan): Option[Scan] = find(scan).flatMap(_.withKeys)
+  def withKeys(scan: Scan): Option[Scan] = fromScan(scan).flatMap(_.withKeys)
 }

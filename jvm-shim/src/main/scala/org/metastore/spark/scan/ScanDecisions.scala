@@ -46,7 +46,7 @@ object ScanDecisions {
   /** The decision on a scan; None for nodes that are none. */
   private def ownDecision(plan: SparkPlan): Option[ScanDecision] = plan match {
     // The decision of an aggregate's answer speaks for the files that are read beside it, too.
-    case scan: BatchScanExec => PrunedScan.find(scan.scan).map(_.decision).filterNot(_.isAnswered)
+    case scan: BatchScanExec => PrunedScan.fromScan(scan.scan).map(_.decision).filterNot(_.isAnswered)
     case rows: LocalTableScanExec => decisionOfRows(rows)
     case answered: AnsweredRowsExec => Some(answered.decision)
     case scan: FileSourceScanExec => fileScan(scan)
@@ -118,7 +118,7 @@ object ScanDecisions {
         Some(estimateOfRelation(scan).fold(decision)(decision.withEstimate))
       case _ =>
         val table = PhysicalScanRule.tableOf(scan)
-        for (mark <- ScanMark.find(scan.relation))
+        for (mark <- ScanMark.fromRelation(scan.relation))
           yield ScanDecision.withoutPruning(table, whyWhole(mark, table))
     }
 

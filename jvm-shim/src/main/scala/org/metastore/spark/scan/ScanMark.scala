@@ -3,7 +3,7 @@ package org.metastore.spark.scan
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation
 
 import org.metastore.spark.pruning.WantedRows
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Optional, Reason, ReasonCode}
 
 /** The decision whether files of a relation may be dropped, as an option of the relation: it survives every rewrite and thread. */
 private[scan] sealed trait ScanMark {
@@ -42,15 +42,19 @@ private[scan] object ScanMark {
   def refuse(reason: Reason): ScanMark = Refusal(reason.code, reason.sentence)
 
   /** The mark of a relation. */
-  def find(relation: HadoopFsRelation): Option[ScanMark] =
+  def fromRelation(relation: HadoopFsRelation): Option[ScanMark] =
     relation.options.get(Key).map(parse)
+
+  /** The permit to drop files of a relation, or None. */
+  def permit(relation: HadoopFsRelation): Option[Permit] =
+    fromRelation(relation).collect { case permit: Permit => permit }
 
   private def parse(text: String): ScanMark = text.split(":", 5) match {
     case Array("ok", fingerprint, wanted, command, root) =>
       Permit(
         fingerprint,
         root,
-        if (wanted.isEmpty) None else Some(WantedRows.parse(wanted)),
+        Optional.when(wanted.nonEmpty)(WantedRows.parse(wanted)),
         RowLevelPruning.named(command))
     case Array("no", code, _*) =>
       Refusal(

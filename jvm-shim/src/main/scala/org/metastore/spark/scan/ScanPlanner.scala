@@ -15,7 +15,7 @@ import org.metastore.spark.pruning.{
   MeasuredFiles, PruningFilter, ScanDecision, ScanEstimate, ScanQuestion, WantedRows
 }
 import org.metastore.spark.reason.{
-  Indexed, PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText
+  Attempt, Indexed, PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText
 }
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.columns.TableDistinct
@@ -128,15 +128,15 @@ private[scan] final class ScanPlanner(
 
   /** Decides which files of a scan are read, and estimates the rows where that is wanted. Never throws. */
   def plan(scan: ScannedFiles, request: ScanRequest, estimate: Option[EstimateRequest] = None): ScanPlan =
-    try statistics(scan.table) match {
+    Attempt.recover {
+      statistics(scan.table) match {
         case Left(why) => leaveAlone(scan, request, why)
         case Right(known) => context.countTime(decide(scan, request, estimate, known))
       }
-    catch {
-      case Recoverable(e) =>
-        val why = Reason.failure(e)
-        ScanPlanner.warn(scan.table.name, why, e)
-        leaveAlone(scan, request, why)
+    } { failure =>
+      val why = Reason.failure(failure)
+      ScanPlanner.warn(scan.table.name, why, failure)
+      leaveAlone(scan, request, why)
     }
 
   private def leaveAlone(scan: ScannedFiles, request: ScanRequest, why: Reason): ScanPlan =

@@ -6,7 +6,7 @@ import com.github.luben.zstd.Zstd
 import org.slf4j.LoggerFactory
 
 import org.metastore.spark.pruning.FilterCompiler
-import org.metastore.spark.reason.Recoverable
+import org.metastore.spark.reason.Attempt
 import org.metastore.spark.statistics.StatisticsStore
 
 /** Loads what reads statistics beside the start of a session: the first query would pay from its planning timeout. */
@@ -26,12 +26,14 @@ object WarmUp {
   }
 
   private def run(): Unit =
-    try {
-      Zstd.compress(Array.emptyByteArray)
-      (StatisticsStore.readingClasses ++ FilterCompiler.pruningClasses).foreach(c =>
-        Class.forName(c.getName, true, c.getClassLoader))
-    } catch {
-      case Recoverable(e) =>
-        log.debug("The classes that read statistics are loaded when they are needed", e)
-    } finally done = true
+    try Attempt.recover(load()) { failure =>
+        log.debug("The classes that read statistics are loaded when they are needed", failure)
+      }
+    finally done = true
+
+  private def load(): Unit = {
+    Zstd.compress(Array.emptyByteArray)
+    for (loaded <- StatisticsStore.readingClasses ++ FilterCompiler.pruningClasses)
+      Class.forName(loaded.getName, true, loaded.getClassLoader)
+  }
 }

@@ -25,7 +25,7 @@ private[spark] abstract class DelegateProxy(val delegate: AnyRef) extends Invoca
 
   private def isOf(method: Method, c: Class[_]): Boolean = method.getDeclaringClass == c
 
-  private def sameAs(other: AnyRef): Boolean = DelegateProxy.find(other).exists { that =>
+  private def sameAs(other: AnyRef): Boolean = DelegateProxy.fromProxy(other).exists { that =>
     that.getClass == getClass && that.delegate == delegate && that.fingerprint == fingerprint
   }
 }
@@ -41,15 +41,12 @@ private[spark] object DelegateProxy {
   }
 
   /** The object for which a stand-in of ours stands; any other object itself. */
-  def unwrap[A <: AnyRef](any: A): A = find(any).fold(any)(_.delegate.asInstanceOf[A])
+  def unwrap[A <: AnyRef](any: A): A = fromProxy(any).fold(any)(_.delegate.asInstanceOf[A])
 
   /** The handler behind an object, if it is one of our stand-ins. */
-  def find(any: Any): Option[DelegateProxy] = any match {
+  def fromProxy(any: Any): Option[DelegateProxy] = any match {
     case proxy: AnyRef if Proxy.isProxyClass(proxy.getClass) =>
-      Proxy.getInvocationHandler(proxy) match {
-        case handler: DelegateProxy => Some(handler)
-        case _ => None
-      }
+      PartialFunction.condOpt(Proxy.getInvocationHandler(proxy)) { case handler: DelegateProxy => handler }
     case _ => None
   }
 }

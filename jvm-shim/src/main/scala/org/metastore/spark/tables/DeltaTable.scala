@@ -14,7 +14,7 @@ import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.types.{StructField, StructType}
 
-import org.metastore.spark.reason.Indexed
+import org.metastore.spark.reason.{Indexed, Optional}
 import org.metastore.spark.statistics.objects.{HadoopFiles, StoreFiles}
 
 /**
@@ -52,7 +52,7 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
       if call[Timestamp](commit, "timestamp").getTime <= Math.floorDiv(micros, 1000L)
       number <- call[Option[Any]](commit, "version")
     } yield number.toString.toLong
-    if (versions.isEmpty) None else Some(versions.max.toString)
+    Optional.when(versions.nonEmpty)(versions.max.toString)
   }
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
@@ -96,8 +96,7 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
   private lazy val hadoopOptions = call[Map[String, String]](log, "options")
 
   override def ownFiles: Option[StoreFiles] =
-    if (hadoopOptions.isEmpty) None
-    else Some(new HadoopFiles(OwnFileSystems.get(log, root, hadoopConf)))
+    Optional.when(hadoopOptions.nonEmpty)(new HadoopFiles(OwnFileSystems.get(log, root, hadoopConf)))
 
   private def hadoopConf = call[Configuration](log, "newDeltaHadoopConf")
 
@@ -154,11 +153,12 @@ object DeltaTable extends TableFormat {
   /** Whether Spark's table is a Delta table. */
   override def is(table: Table): Boolean = table.getClass.getName == TableClass
 
-  override def open(table: Table): Option[LakeTable] = if (is(table)) Some(DeltaTable(table)) else None
+  override def open(table: Table): Option[LakeTable] = Optional.when(is(table))(DeltaTable(table))
 
   override def otherReader(table: Table): Option[String] =
-    if (table.getClass.getName != KernelTableClass) None
-    else Some("Delta's V2 reader (spark.databricks.delta.v2.enableMode = STRICT)")
+    Optional.when(table.getClass.getName == KernelTableClass) {
+      "Delta's V2 reader (spark.databricks.delta.v2.enableMode = STRICT)"
+    }
 
   override def open(relation: LogicalRelation): Option[LakeTable] =
     for (files <- FileRelation.unapply(relation) if is(files)) yield DeltaTable(files)

@@ -16,7 +16,7 @@ import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
 
-import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
+import org.metastore.spark.reason.{Indexed, Optional, Reason, ReasonCode}
 
 /**
  * A Hudi table at the instant that its name stands for, by reflection on Hudi's own file index: whatever Hudi reads
@@ -104,13 +104,13 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
       LakeTable.pathInTable(path, root),
       call[Long](base, "getFileSize"),
       rows = None,
-      deletedRows = if (logs.isEmpty) Some(0L) else None,
+      deletedRows = Optional.when(logs.isEmpty)(0L),
       slice.partition)
     val inFile = columns.inFile(call[String](base, "getCommitTime"))
     FileFacts(
       live,
       location = new Path(root, path).toString,
-      deletes = if (logs.isEmpty) None else Some(logs.sorted.mkString(",")),
+      deletes = Optional.when(logs.nonEmpty)(logs.sorted.mkString(",")),
       constants = inFile.others,
       names = inFile.names)
   }
@@ -186,7 +186,7 @@ object HudiTable extends TableFormat {
   def is(relation: HadoopFsRelation): Boolean = relation.location.getClass.getName == IndexClass
 
   override def open(relation: LogicalRelation): Option[LakeTable] = relation.relation match {
-    case files: HadoopFsRelation => if (is(files)) Some(HudiTable(files)) else None
+    case files: HadoopFsRelation => Optional.when(is(files))(HudiTable(files))
     case other =>
       requireIndex(other)
       EmptyHudiTable.open(other, relation.catalogTable, relation.schema)

@@ -5,6 +5,8 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 import java.util.{Arrays, IdentityHashMap}
 
+import org.metastore.spark.reason.Optional
+
 /**
  * Names the delete files of a data file by one short digest: with the same digest the same rows are deleted.
  *
@@ -25,7 +27,7 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
 
   /** The digest of the delete files of one data file; none without delete files. */
   def digest(deletes: Array[AnyRef]): Option[String] =
-    if (deletes.isEmpty) None else Some(describe(deletes).digest)
+    Optional.when(deletes.nonEmpty)(describe(deletes).digest)
 
   /** Whether some of them delete rows by their values. */
   def deleteByValue(deletes: Array[AnyRef]): Boolean = describe(deletes).hasEquality

@@ -66,7 +66,7 @@ private[tables] object IcebergFileIo {
   private val NotFound = Set("NotFoundException", "NoSuchKeyException")
 
   /** The FileIO of a table, where it reads what lies at a location by ways of its own and can list it. */
-  def find(table: AnyRef, location: String): Option[IcebergFileIo] = {
+  def fromTable(table: AnyRef, location: String): Option[IcebergFileIo] = {
     val io = Reflection.call[AnyRef](table, "io")
     try
       if (isA(io, Listing) && readerOf(io, location).getClass.getName != ThroughHadoop) {

@@ -19,7 +19,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.types.{DataType, Decimal, DecimalType, StructField, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.reason.{Indexed, SqlName}
+import org.metastore.spark.reason.{Indexed, Optional, SqlName}
 import org.metastore.spark.statistics.objects.{NameMapping, StoreFiles}
 
 /** An Iceberg table behind Spark's `SparkTable`, by reflection. */
@@ -155,7 +155,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   override def folderAccess(uri: String): Option[FolderAccess] =
     for (files <- fileIo(uri)) yield new IcebergFolderAccess(files.reader(uri), uri)
 
-  private def fileIo(location: String) = IcebergFileIo.find(table, location)
+  private def fileIo(location: String) = IcebergFileIo.fromTable(table, location)
 
   override def refusal: Option[TableRefusal] = {
     // Newer releases name the snapshot of every table, and keep beside it what the query selected.
@@ -223,7 +223,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
       val kind = sparkType(call[AnyRef](transform, "getResultType", sourceType))
       // A column inside a struct is read from the file: the struct may be null.
       val isConstant = call[Boolean](transform, "isIdentity") && topLevel(source)
-      val identityOf = if (isConstant) Some(source.toString) else None
+      val identityOf = Optional.when(isConstant)(source.toString)
       Some(PartitionField(StructField(call[String](field, "name"), kind), place, identityOf))
     }
   }
@@ -321,7 +321,7 @@ object IcebergTable extends TableFormat {
   /** Whether Spark's table is an Iceberg table with data of its own. */
   override def is(table: Table): Boolean = holds(table, DataTableClass)
 
-  override def open(table: Table): Option[LakeTable] = if (is(table)) Some(IcebergTable(table)) else None
+  override def open(table: Table): Option[LakeTable] = Optional.when(is(table))(IcebergTable(table))
 
   override def refreshCached(committed: Table, cached: => Table): Unit =
     if (is(committed)) {

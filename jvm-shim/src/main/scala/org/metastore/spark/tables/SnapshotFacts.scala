@@ -1,5 +1,6 @@
 package org.metastore.spark.tables
 
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.objects.FileKey
 
 /** A live data file of a snapshot, as the table itself knows it. `deletedRows = None`: unknown. */
@@ -18,7 +19,7 @@ object DataFile {
 
   /** The deleted rows that a deletion vector counts; unknown where it counts more rows than the file has. */
   def deletedRows(counted: Long, rows: Option[Long]): Option[Long] =
-    if (rows.exists(_ < counted)) None else Some(counted)
+    Optional.when(rows.forall(_ >= counted))(counted)
 }
 
 /**

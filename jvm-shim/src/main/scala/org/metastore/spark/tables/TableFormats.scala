@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, FileTable}
 import org.apache.spark.sql.sources.DataSourceRegister
 
-import org.metastore.spark.reason.Indexed
+import org.metastore.spark.reason.{Indexed, Optional}
 import org.metastore.spark.statistics.objects.TableIdentity
 
 /** Finds the table format behind what Spark knows of a table. */
@@ -72,7 +72,7 @@ object TableFormats {
   /** The format of a table that the session's catalog says to be of a provider, where such tables are no plug-in's. */
   def ofProvider(provider: String): Option[String] = {
     val name = provider.toLowerCase(Locale.ROOT)
-    if (providers(name)) Some(name) else None
+    Optional.when(providers(name))(name)
   }
 
   private lazy val providers = Indexed.set(all.filter(_.isProvider))(_.name)

@@ -15,7 +15,7 @@ object RowLevelTarget {
   }
 
   /** The table whose rows a command changes; None of other commands. */
-  def find(command: V2WriteCommand): Option[Table] = command.table match {
+  def fromCommand(command: V2WriteCommand): Option[Table] = command.table match {
     case Target(target) => Some(target.table)
     case _ => None
   }
