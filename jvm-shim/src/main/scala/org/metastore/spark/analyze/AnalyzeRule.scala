@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.command.{
   AnalyzeColumnCommand, AnalyzePartitionCommand, AnalyzeTableCommand
 }
 
-import org.metastore.spark.reason.SqlName
+import org.metastore.spark.reason.{Optional, SqlName}
 import org.metastore.spark.sql.PartitionClause
 import org.metastore.spark.tables.{Catalogs, TableFormats, TableLookup}
 
@@ -23,9 +23,9 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
     case AnalyzeTableCommand(OurName(name), noScan) => command(name, noScan, Map.empty)
     case AnalyzePartitionCommand(OurName(name), partition, noScan) => command(name, noScan, partition)
     case AnalyzeColumn(OurTable(name), names, all) =>
-      command(name, names, all, PartitionClause.find(plan))
+      command(name, names, all, PartitionClause.fromPlan(plan))
     case AnalyzeColumnCommand(OurName(name), names, all) =>
-      command(name, names, all, PartitionClause.find(plan))
+      command(name, names, all, PartitionClause.fromPlan(plan))
     case AnalyzeTables(namespace: ResolvedNamespace, noScan) =>
       all(namespace.catalog, namespace.namespace, noScan).getOrElse(plan)
     case stock.AnalyzeTablesCommand(database, noScan) =>
@@ -41,7 +41,7 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
         Some(SqlName(found.catalog.name +: found.identifier.namespace.toSeq :+ found.identifier.name))
       case unknown: UnresolvedTableOrView =>
         val parts = unknown.multipartIdentifier
-        if (TableFormats.ofPath(parts).isDefined) Some(SqlName(parts)) else None
+        Optional.when(TableFormats.ofPath(parts).isDefined)(SqlName(parts))
       case _ => None
     }
   }
@@ -51,8 +51,7 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   private object OurName {
     def unapply(table: TableIdentifier): Option[String] =
-      if (AnalyzeScope.isOurs(session, table)) Some(SqlName(table.nameParts))
-      else None
+      Optional.when(AnalyzeScope.isOurs(session, table))(SqlName(table.nameParts))
   }
 
   private def command(name: String, noScan: Boolean, partition: Map[String, Option[String]]): LogicalPlan =

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
 import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.estimates.WholeTableStatistics
-import org.metastore.spark.reason.{Indexed, MetastoreException, Recoverable, VisibleText}
+import org.metastore.spark.reason.{Attempt, Indexed, MetastoreException, VisibleText}
 import org.metastore.spark.sql.TableContext
 import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow}
@@ -58,13 +58,13 @@ object CatalogExport extends Logging {
    * them, perhaps of other rows, and DESCRIBE EXTENDED shows them. A catalog that refuses is left as it is.
    */
   def renew(session: SparkSession, name: String): Unit =
-    try {
+    Attempt.recover {
       val catalog = session.sessionState.catalog
       val target = TableLookup.find(session, name).sessionTable.filter(catalog.tableExists)
       if (target.exists(catalog.getTableMetadata(_).stats.isDefined)) write(session, name)
-    } catch {
-      case Recoverable(e) => logWarning(
-          VisibleText(s"Spark's statistics of $name are as before: ${MetastoreException.firstLine(e)}"))
+    } { failure =>
+      val why = MetastoreException.firstLine(failure)
+      logWarning(VisibleText(s"Spark's statistics of $name are as before: $why"))
     }
 
   /** The entry of the current snapshot, of which every data file is analyzed. */

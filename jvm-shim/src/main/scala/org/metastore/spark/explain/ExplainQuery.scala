@@ -52,7 +52,8 @@ object ExplainQuery {
     QueryPermission.require(session, planned.analyzed)
     val shown = find(planned.executedPlan)
     val ofCommand =
-      if (shown.isEmpty) FindingQuery.find(session, plan).toSeq.flatMap(_.decisions(session, find)) else Nil
+      if (shown.isEmpty) FindingQuery.fromStatement(session, plan).toSeq.flatMap(_.decisions(session, find))
+      else Nil
     val answered = MetadataAnswers.decisions(session, plan, planned, shown)
     val ofWrite = queryOfWrite(planned.analyzed) match {
       case Some(written) if shown.isEmpty =>

@@ -43,7 +43,7 @@ private[explain] object FindingQuery extends PredicateHelper {
   private val Merge = "MERGE"
 
   /** The query of a statement; None of statements that change no rows, and of formats that plan commands as queries. */
-  def find(session: SparkSession, statement: LogicalPlan): Option[FindingQuery] =
+  def fromStatement(session: SparkSession, statement: LogicalPlan): Option[FindingQuery] =
     for {
       (command, rows) <- rowsToChange(statement)
       analyzed = session.sessionState.executePlan(rows, CommandExecutionMode.SKIP).analyzed

@@ -99,12 +99,12 @@ object ColumnDetails {
     }
 
   /** The details of the column that a call names by `table`, `column`, `file` and `at`. */
-  def find(session: SparkSession, call: Arguments): ColumnDetails = {
+  def fromCall(session: SparkSession, call: Arguments): ColumnDetails = {
     val columns = new Call(session, call)
     columns.details(columns.leaf(call.text("column")))
   }
 
-  /** As `find`; in a call without `column`, the details of every column that has any. */
+  /** As `fromCall`; in a call without `column`, the details of every column that has any. */
   def all(session: SparkSession, call: Arguments): Seq[ColumnDetails] = {
     val columns = new Call(session, call)
     val leaves = call.optional("column").fold(columns.leaves)(name => IndexedSeq(columns.leaf(name)))

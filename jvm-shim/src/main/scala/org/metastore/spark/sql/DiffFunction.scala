@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.{
 
 import org.metastore.spark.contract.Contract
 import org.metastore.spark.python.{AttachedPython, DiffStatement}
-import org.metastore.spark.reason.{Indexed, MetastoreException}
+import org.metastore.spark.reason.{Indexed, MetastoreException, Optional}
 
 /**
  * `metastore.diff(table, from [, to] [, distributions] [, added])`: one row for each column and measure of the summary that differs
@@ -54,7 +54,7 @@ object DiffFunction extends TableFunction("diff") {
 
   private def toRow(row: JsonNode): InternalRow = {
     def text(field: String): Option[String] =
-      if (row.hasNonNull(field)) Some(row.get(field).asText) else None
+      Optional.when(row.hasNonNull(field))(row.get(field).asText)
     ResultRow.row(
       text("column_name"),
       text("measure"),
@@ -96,7 +96,7 @@ object DiffFunction extends TableFunction("diff") {
 
   private def largest(measure: String, lines: Seq[SummaryLine]): Option[Long] = {
     val counts = for (line <- lines; number <- line.number(measure)) yield number.toLong
-    if (counts.isEmpty) None else Some(counts.max)
+    Optional.when(counts.nonEmpty)(counts.max)
   }
 
   private def columnChange(
@@ -134,12 +134,10 @@ object DiffFunction extends TableFunction("diff") {
       before: Option[String],
       after: Option[String],
       ofTable: Seq[TableChange]): Boolean =
-    ofTable.find(_.measure == measure) match {
-      case None => false
-      case Some(change) =>
-        val isChangeOfTable =
-          before.contains(change.before.toString) && after.contains(change.after.toString)
-        before.isEmpty || after.isEmpty || isChangeOfTable
+    ofTable.find(_.measure == measure).exists { change =>
+      val isChangeOfTable =
+        before.contains(change.before.toString) && after.contains(change.after.toString)
+      before.isEmpty || after.isEmpty || isChangeOfTable
     }
 
   /** Changes of the whole table first, then the largest changes, then those that are no numbers. */
@@ -211,9 +209,8 @@ object DiffFunction extends TableFunction("diff") {
       val isNumber =
         literal.dataType.isInstanceOf[NumericType] || IsNumber.pattern.matcher(columnType).matches
       if (!isNumber) None
-      else Arguments.cast(literal, DoubleType) match {
-        case number: Double if !number.isNaN && !number.isInfinite => Some(number)
-        case _ => None
+      else PartialFunction.condOpt(Arguments.cast(literal, DoubleType)) {
+        case number: Double if !number.isNaN && !number.isInfinite => number
       }
     }
 

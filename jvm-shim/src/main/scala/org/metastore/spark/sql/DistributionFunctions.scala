@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types.{ArrayType, DoubleType, StringType}
 
-import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.reason.{MetastoreException, Optional}
 import org.metastore.spark.statistics.objects.ValueCount
 import org.metastore.spark.statistics.values.Histogram
 
@@ -14,13 +14,13 @@ import org.metastore.spark.statistics.values.Histogram
 object FrequenciesFunction extends TableFunction("frequencies") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val top = call.positive("top")
-    val column = ColumnDetails.find(session, call)
+    val column = ColumnDetails.fromCall(session, call)
     column.frequent(top).map(counted => ResultRow.named(schema.fieldNames.toSeq, fields(column, counted).get))
   }
 
   /** The fields of a value, by their names. */
   def fields(column: ColumnDetails, counted: ValueCount): Map[String, Any] = {
-    val error = if (column.isWhole) Some(counted.error) else None
+    val error = Optional.when(column.isWhole)(counted.error)
     val fraction = column.values.filter(_ > 0).map(counted.frequency.toDouble / _)
     Map(
       "value" -> column.text.value(Some(counted.value)),
@@ -35,7 +35,7 @@ object FrequenciesFunction extends TableFunction("frequencies") {
 object HistogramFunction extends TableFunction("histogram") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val most = call.positive("bins").getOrElse(Int.MaxValue)
-    val column = ColumnDetails.find(session, call)
+    val column = ColumnDetails.fromCall(session, call)
     column.histogram.toSeq.flatMap(bins => rows(column, bins.coarsen(most)))
   }
 
@@ -57,14 +57,18 @@ object HistogramFunction extends TableFunction("histogram") {
 object QuantilesFunction extends TableFunction("quantiles") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val wanted = probabilities(call.value("probabilities").get)
-    val column = ColumnDetails.find(session, call)
+    val column = ColumnDetails.fromCall(session, call)
     column.quantiles(wanted) match {
       case Some(exact) =>
         for ((p, value) <- wanted.zip(exact))
-          yield ResultRow.row(p, column.text.value(value), column.isRequested, noErrorIf(column.isRequested))
+          yield ResultRow.row(
+            p,
+            column.text.value(value),
+            column.isRequested,
+            Optional.when(column.isRequested)(0.0))
       case None => column.histogram match {
           case Some(bins) => wanted.map(quantile(column, bins, _))
-          case None => wanted.map(ResultRow.row(_, None, column.isWhole, noErrorIf(column.isWhole)))
+          case None => wanted.map(ResultRow.row(_, None, column.isWhole, Optional.when(column.isWhole)(0.0)))
         }
     }
   }
@@ -97,8 +101,6 @@ object QuantilesFunction extends TableFunction("quantiles") {
     val error = if (column.isWhole) found.error else None
     ShownValue(found.value, column.text.isWhole(found.value, column.row), error)
   }
-
-  private def noErrorIf(isKnown: Boolean): Option[Double] = if (isKnown) Some(0) else None
 
   private def probabilities(argument: Literal): Seq[Double] = {
     val values = argument.dataType match {

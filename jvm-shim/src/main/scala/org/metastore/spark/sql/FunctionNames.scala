@@ -10,7 +10,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.parser.SqlBaseLexer
 
-import org.metastore.spark.reason.{MetastoreException, NearNames}
+import org.metastore.spark.reason.{MetastoreException, NearNames, Optional}
 
 /**
  * Lets people write `metastore.summary(...)`: Spark's grammar has no table functions of two name parts, so the two parts become
@@ -80,7 +80,7 @@ private final class FunctionNames(sql: String) {
     val plain = word(i).toLowerCase(Locale.ROOT)
     val name = plain.stripPrefix(FunctionNames.Prefix)
     val isCalled = name != plain && word(i + 1) == "("
-    if (isCalled && !FunctionNames.isRegistered(name)) Some(name) else None
+    Optional.when(isCalled && !FunctionNames.isRegistered(name))(name)
   }
 
   /** Whether a table may stand at token `i`: after FROM, JOIN, LATERAL, or in a list or parenthesis that follows them. */

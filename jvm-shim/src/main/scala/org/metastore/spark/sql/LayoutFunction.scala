@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.{AttributeReference, EqualTo, L
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnLayout, ColumnResolver, FileSets, FilterCompiler}
-import org.metastore.spark.reason.Indexed
+import org.metastore.spark.reason.{Indexed, Optional}
 import org.metastore.spark.statistics.TableStatistics
 import org.metastore.spark.statistics.columns.{
   CatalystValue, ColumnSummary, FileList, FileSetStatistics, TypePromotion
@@ -80,7 +80,7 @@ object LayoutFunction extends TableFunction("layout") {
         file <- ColumnLayout.sample(summary, LookUps.Most / 2)
         bounds <- Seq(summary.bounds.los, summary.bounds.his)
       } yield CatalystValue.ordered(bounds, file, summary.dataType)
-    if (ends.isEmpty) None else Some(LookUps.fromValues(ends))
+    Optional.when(ends.nonEmpty)(LookUps.fromValues(ends))
   }
 
   /** For each value the files that may hold it, of those with statistics. */
@@ -124,8 +124,7 @@ private final class KeptValues(context: TableContext, snapshot: Snapshot) {
     bins <- Histogram.fromRow(stored, row)
     text = ValueText.fromTypes(entry.dataType, leaf.dataType)
     values <- LookUps.ofRows(bins).collect { edge =>
-      if (text.isWhole(edge, row)) Some(CatalystValue.catalyst(edge, leaf.dataType))
-      else None
+      Optional.when(text.isWhole(edge, row))(CatalystValue.catalyst(edge, leaf.dataType))
     }
   } yield values
 }
@@ -143,7 +142,7 @@ private final class SortAdvice(
   private lazy val live: Option[IndexedSeq[DataFile]] = {
     val byPath = Indexed.by(context.table.currentFiles)(_.path)
     val files = keys.flatMap(key => byPath.get(key.path))
-    if (files.length == keys.length) Some(files) else None
+    Optional.when(files.length == keys.length)(files)
   }
 
   private lazy val partitions: Seq[Array[Int]] =

@@ -13,7 +13,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, FilterCompiler, PruningFilter}
-import org.metastore.spark.reason.{BinaryText, MetastoreException}
+import org.metastore.spark.reason.{BinaryText, MetastoreException, Optional}
 import org.metastore.spark.statistics.columns.FileList
 import org.metastore.spark.tables.{Leaf, TableFormats}
 
@@ -77,7 +77,7 @@ object LocateFunction extends TableFunction("locate") {
   }
 
   /** The sum; None where one of the counts is unknown. */
-  private def sum(counts: Seq[Long]): Option[Long] = if (counts.exists(_ < 0)) None else Some(counts.sum)
+  private def sum(counts: Seq[Long]): Option[Long] = Optional.when(counts.forall(_ >= 0))(counts.sum)
 
   /** The forms in which files may hold a value: Spark pads CHAR on both sides of a comparison, and files hold it padded or not. */
   private def formsOf(value: Literal, leaf: Leaf): Seq[Literal] = (value.value, leaf.charLength) match {

@@ -8,7 +8,7 @@ object PartitionClause {
   private val tag = TreeNodeTag[Map[String, Option[String]]]("metastore.partition")
 
   /** The clause of a plan that `parse` returned; empty: none was written. */
-  def find(plan: LogicalPlan): Map[String, Option[String]] = plan.getTagValue(tag).getOrElse(Map.empty)
+  def fromPlan(plan: LogicalPlan): Map[String, Option[String]] = plan.getTagValue(tag).getOrElse(Map.empty)
 
   /** Parses a text and keeps the clause. */
   def parse(sql: String, parse: String => LogicalPlan): LogicalPlan = {

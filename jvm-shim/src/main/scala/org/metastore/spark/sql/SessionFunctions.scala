@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.{InternalRow, TableIdentifier}
 import org.metastore.spark.conf.{MetastoreConf, Setting}
 import org.metastore.spark.contract.Contract
 import org.metastore.spark.explain.{ExplainQuery, OperatorEstimate, PruningHistory}
-import org.metastore.spark.reason.{MetastoreException, NearNames, SqlName}
+import org.metastore.spark.reason.{MetastoreException, NearNames, Optional, SqlName}
 import org.metastore.spark.tables.{
   FileConstants, FileFacts, FormatReleases, LakeTable, Leaf, SnapshotFacts, TableHandle, TableLookup
 }
@@ -25,7 +25,7 @@ object ExplainFunction extends TableFunction("explain") {
     ExplainQuery.decisions(session, call.text("query")).map { file =>
       ResultRow.row(
         file.scan,
-        if (file.table.isEmpty) None else Some(file.table),
+        Optional.when(file.table.nonEmpty)(file.table),
         file.path,
         file.kept,
         file.reason,
@@ -46,7 +46,7 @@ object EstimatesFunction extends TableFunction("estimates") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = answer(session, call)()
 
   override def jobRows(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] =
-    if (call.flag(Run)) Some(answer(session, call)) else None
+    Optional.when(call.flag(Run))(answer(session, call))
 
   private def answer(session: SparkSession, call: Arguments): () => Seq[InternalRow] = {
     val estimates = OperatorEstimate.fromQuery(session, call.text("query"), call.flag(Run))

@@ -191,10 +191,8 @@ final class TableContext private (val name: String, val table: LakeTable, val st
       table.snapshot(text).orElse(instant(literal).flatMap(table.snapshotAt))
   }
 
-  private def instant(literal: Literal): Option[Long] = Arguments.cast(literal, TimestampType) match {
-    case micros: Long => Some(micros)
-    case _ => None
-  }
+  private def instant(literal: Literal): Option[Long] =
+    PartialFunction.condOpt(Arguments.cast(literal, TimestampType)) { case micros: Long => micros }
 }
 
 /** A live data file; `isWhole`: all of its rows are live, and no others. */

@@ -13,7 +13,7 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.reason.{MetastoreException, StatisticsException}
+import org.metastore.spark.reason.{MetastoreException, Optional, StatisticsException}
 import org.metastore.spark.tables.UnsupportedRelease
 
 /** All table functions, and their registration in Spark. */
@@ -70,7 +70,7 @@ object TableFunctions {
     val session = SparkSession.active
     MetastoreConf.requireValid(session, function.usedSettings)
     val call = Arguments.bind(function, arguments)
-    val limit = if (function.isLimited) Some(MetastoreConf.fromSession(session).readTimeoutMillis) else None
+    val limit = Optional.when(function.isLimited)(MetastoreConf.fromSession(session).readTimeoutMillis)
     val answer = Answer.InAnalysis { output =>
       readWithinLimit(subject(arguments), limit) {
         function.jobRows(session, call) match {

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, GenericArrayData}
 import org.apache.spark.sql.types.StringType
 
 import org.metastore.spark.contract.Contract
+import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.objects.{SummaryRow, ValueCount}
 import org.metastore.spark.statistics.values.Histogram
 
@@ -54,7 +55,7 @@ private[sql] final class View private (declared: JsonNode) {
     if (column.hasValueCounts) column.frequent(None).map(frequency(column, _)) else Nil
 
   private def frequency(column: ColumnDetails, counted: ValueCount): Fields = {
-    val files = if (counted.files.isEmpty) None else Some(countsOfFiles(column, counted.files.toSeq.sorted))
+    val files = Optional.when(counted.files.nonEmpty)(countsOfFiles(column, counted.files.toSeq.sorted))
     val own = Map(
       "column_name" -> column.leaf.name,
       s"value_${SummaryRow.encodingOf(counted.value)}" -> counted.value,
