@@ -1,10 +1,9 @@
 package org.metastore.spark.auto
 
-import java.util.Locale
-
 import org.apache.spark.sql.SparkSession
 
 import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.reason.Optional
 
 /** A table that is to be analyzed after a write, and whether the statement waits for that. */
 private[auto] final case class AnalyzeRequest(table: String, waits: Boolean)
@@ -23,14 +22,15 @@ private[auto] object AnalyzeRequest {
     MetastoreConf.warnOfMisspeltProperties(table.name, table.properties)
     val mode = modeOf(conf.analyzeAuto, table.properties.get(Property))
     val isAnalyzed = mode != off && conf.analyzeFormats.contains(table.format)
-    if (isAnalyzed) Some(AnalyzeRequest(table.name, mode == waiting)) else None
+    Optional.when(isAnalyzed)(AnalyzeRequest(table.name, mode == waiting))
   }
 
   /** The mode of the session, unless the table switches ANALYZE on or off. */
   private def modeOf(ofSession: String, ofTable: Option[String]): String =
-    ofTable.map(_.trim.toLowerCase(Locale.ROOT)) match {
-      case Some("false") => off
-      case Some("true") if ofSession == off => background
-      case _ => ofSession
-    }
+    if (isWritten(ofTable, "false")) off
+    else if (ofSession == off && isWritten(ofTable, "true")) background
+    else ofSession
+
+  private def isWritten(property: Option[String], value: String): Boolean =
+    property.exists(_.trim.equalsIgnoreCase(value))
 }

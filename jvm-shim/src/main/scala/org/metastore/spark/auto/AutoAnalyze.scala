@@ -14,7 +14,7 @@ import org.apache.spark.sql.SparkSession
 import org.metastore.spark.analyze.{AnalyzeCommand, AnalyzeStatement}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.python.AttachedPython
-import org.metastore.spark.reason.{MetastoreException, Recoverable, VisibleText}
+import org.metastore.spark.reason.{Attempt, MetastoreException, VisibleText}
 
 /**
  * Analyzes the data files that statements of this driver wrote, one table after the other, on threads of its own.
@@ -75,13 +75,11 @@ private[auto] object AutoAnalyze extends Logging {
   }
 
   private def runNext(): Unit = next().foreach { request =>
-    try {
-      if (analyze(request)) finish(request) else tryLater(request)
-    } catch {
-      case Recoverable(e) =>
-        logFailure(request, e)
+    try Attempt.recover(if (analyze(request)) finish(request) else tryLater(request)) { failure =>
+        logFailure(request, failure)
         request.done.trySuccess(())
-    } finally {
+      }
+    finally {
       SparkSession.clearActiveSession() // the thread outlives it
       release(request.table)
     }
