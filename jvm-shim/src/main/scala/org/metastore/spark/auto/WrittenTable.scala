@@ -127,10 +127,12 @@ private[auto] object WrittenTable {
 
   // CREATE OR REPLACE keeps the properties of the table that it replaces.
   private def propertiesOf(catalog: CatalogPlugin, identifier: Identifier): Map[String, String] =
-    Try(catalog.asInstanceOf[TableCatalog].loadTable(identifier)).fold(_ => Map.empty, propertiesOf)
+    orEmpty(propertiesOf(catalog.asInstanceOf[TableCatalog].loadTable(identifier)))
 
-  private def propertiesOf(table: Table): Map[String, String] =
-    Try(table.properties.asScala.toMap).getOrElse(Map.empty[String, String])
+  private def propertiesOf(table: Table): Map[String, String] = orEmpty(table.properties.asScala.toMap)
+
+  private def orEmpty(properties: => Map[String, String]): Map[String, String] =
+    Try(properties).getOrElse(Map.empty[String, String])
 
   private def nameOf(catalog: CatalogPlugin, identifier: Identifier): String =
     if (identifier.namespace.length == 1 && identifier.name.contains('/'))
@@ -164,7 +166,7 @@ private[auto] object WrittenTable {
       path: Path,
       options: Map[String, String]): WrittenTable = {
     val whole = if (path.isAbsolute) path else LakeTable.qualify(path, session) // as only writers may name it
-    val properties = Try(format.propertiesAt(session, whole, options)).getOrElse(Map.empty[String, String])
+    val properties = orEmpty(format.propertiesAt(session, whole, options))
     WrittenTable(SqlName(Seq(format.name, whole.toString)), format.name, properties)
   }
 }
