@@ -113,7 +113,7 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
 
   /** The first literal of each place. */
   private def firstOfPlaces(cuts: Array[Cut]): Array[Cut] =
-    cuts.indices.filter(i => i == 0 || cuts(i - 1).place != cuts(i).place).map(cuts(_)).toArray
+    for ((cut, i) <- cuts.zipWithIndex if i == 0 || cuts(i - 1).place != cut.place) yield cut
 
   /** Ranges at the literals in them: these alone, and what lies between them. */
   private def cutRanges(ranges: Array[Bucket], cuts: Array[Cut], column: ColumnHistogram): Seq[Bucket] = {

@@ -111,11 +111,10 @@ object JoinKeys extends PredicateHelper {
     case _ =>
       for {
         ofColumns <- Indexed.all(columnsOf(key).toSeq.map(origins.get))
-        first <- ofColumns.headOption
-        if ofColumns.forall(_.leaf eq first.leaf)
+        if ofColumns.nonEmpty && ofColumns.forall(_.leaf eq ofColumns.head.leaf)
       } yield {
         val expression = key.transform { case column: Attribute => origins(column.exprId).column }
-        first.copy(expression = Some(expression))
+        ofColumns.head.copy(expression = Some(expression))
       }
   }
 

@@ -182,8 +182,10 @@ final class ScanStatistics(
       case None =>
         ofFilesRead(key, dataType).map(thin(_, rows))
     }
-    filter.joinDistinctCounts.get(key).fold(stat) { count =>
-      stat.map(_.copy(distinctCount = Some(roundToWhole(math.max(1.0, count)))))
+    filter.joinDistinctCounts.get(key) match {
+      case Some(count) =>
+        stat.map(_.copy(distinctCount = Some(roundToWhole(math.max(1.0, count)))))
+      case None => stat
     }
   }
 
