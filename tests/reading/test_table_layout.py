@@ -16,7 +16,7 @@ from metastore.errors import ColumnNotFound, NoStatistics
 from metastore.format.histogram_bins import Histogram
 from metastore.format.value_rendering import CUT_BYTES
 from metastore.reading.table_layout import ColumnLayout, LookUps
-from metastore.store import caching_store
+from metastore.store import decoded_rows
 from metastore.store.local_blobs import LocalBlobs
 
 
@@ -121,8 +121,8 @@ def test_nothing_is_read_twice(tmp_path, monkeypatch, ask):
 
 
 def test_rows_beyond_the_limit_are_read_again(monkeypatch):
-    monkeypatch.setattr(caching_store, "_MOST_BYTES", 20)
-    store = caching_store.CachingStore("/s", lambda **_: None, writable=False)
+    monkeypatch.setattr(decoded_rows, "_MOST_BYTES", 20)
+    rows = decoded_rows.DecodedRows()
     decoded = []
 
     def read(key):
@@ -130,7 +130,7 @@ def test_rows_beyond_the_limit_are_read_again(monkeypatch):
             decoded.append(key)
             return pa.table({"a": [key]})
 
-        assert store.decode(key, decode)["a"].to_pylist() == [key]
+        assert rows.get(key, decode)["a"].to_pylist() == [key]
 
     for key in (1, 2, 1, 3, 1, 2):
         read(key)

@@ -13,7 +13,6 @@ from metastore.format.name_mapping import has_mapped_columns, resolve_as_analyze
 from metastore.path_names import is_location
 from metastore.reading.other_files import describe_other_files
 from metastore.store import Store
-from metastore.store.caching_store import CachingStore
 from metastore.store.credentials import FROM_ENVIRONMENT, Credentials
 from metastore.store.folder import Folder
 from metastore.store.location import FOLDER, local_path
@@ -180,8 +179,7 @@ class FoundStatistics(Discovery):
 
     def keep_reads(self) -> Discovery:
         """The same, for many questions: what is read of the store is kept."""
-        store = CachingStore(self.store.uri, self.store.open_blobs, writable=False)
-        return replace(self, store=store)
+        return replace(self, store=self.store.keep_reads())
 
     def _resolve_mapped_columns(self) -> Manifest:
         mapping = self._read_name_mapping()

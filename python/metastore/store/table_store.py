@@ -8,6 +8,7 @@ import re
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache, partial
@@ -29,6 +30,7 @@ from metastore.format.objects import (
 from metastore.store import commit_log, retention
 from metastore.store.compaction import shrink_to_limits
 from metastore.store.credentials import FROM_ENVIRONMENT, Credentials
+from metastore.store.decoded_rows import DecodedRows
 from metastore.store.local_blobs import BlobEntry, CreateReply
 from metastore.store.location import local_path
 from metastore.store.obstore_blobs import open_blobs
@@ -90,6 +92,7 @@ class Store:
         self._present: set[str] = set()
         """Names of objects that need no check: written here, or named by a manifest in the log."""
         self._parts: dict[ObjectRef, ObjectPart] = {}
+        self._decoded: DecodedRows | None = None
         self._is_local = local_path(uri) is not None
         self._listed: dict[str, int] = {}
         """Names and bytes of the objects that a listing had a moment ago."""
@@ -109,6 +112,13 @@ class Store:
     def writable(self) -> Store:
         """Open the same store for writing."""
         return Store(self.uri, self.open_blobs, writable=True)
+
+    def keep_reads(self) -> Store:
+        """Return the same store, for many questions: the rows that were decoded last are kept."""
+        store = copy(self)
+        store._decoded = DecodedRows()  # noqa: SLF001 - of this class
+        store._parts = {}  # noqa: SLF001 - of this class
+        return store
 
     def is_empty(self) -> bool:
         """Whether nothing was ever written."""
@@ -132,9 +142,9 @@ class Store:
 
         return self.decode((ref, None if columns is None else tuple(columns)), decode)
 
-    def decode(self, key: Hashable, decode: Callable[[], pa.Table]) -> pa.Table:  # noqa: ARG002 - see `CachingStore`
-        """Decode rows, which the key identifies."""
-        return decode()
+    def decode(self, key: Hashable, decode: Callable[[], pa.Table]) -> pa.Table:
+        """Decode rows, which the key identifies, or return those that are kept."""
+        return decode() if self._decoded is None else self._decoded.get(key, decode)
 
     def read_bytes(self, name: str, most: int = MAX_OBJECT_BYTES) -> bytes:
         """Read the bytes of an object as they are, not verified."""

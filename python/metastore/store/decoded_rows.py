@@ -1,4 +1,4 @@
-"""A store that keeps the rows that were read last."""
+"""The rows of a store that were decoded last."""
 
 from __future__ import annotations
 
@@ -6,28 +6,23 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from metastore.store.table_store import Store
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     import pyarrow as pa
 
-    from metastore.store.obstore_blobs import Blobs
-
 _MOST_BYTES = 64 << 20
 
 
-class CachingStore(Store):
-    """A store for many questions about one table: its objects never change, and those read last are kept decoded."""
+class DecodedRows:
+    """Rows of objects, which never change: those that were used last are kept decoded."""
 
-    def __init__(self, uri: str, open_blobs: Callable[..., Blobs], *, writable: bool) -> None:
-        super().__init__(uri, open_blobs, writable=writable)
+    def __init__(self) -> None:
         self._rows: OrderedDict[Hashable, pa.Table] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
 
-    def decode(self, key: Hashable, decode: Callable[[], pa.Table]) -> pa.Table:
+    def get(self, key: Hashable, decode: Callable[[], pa.Table]) -> pa.Table:
         """Return the rows that were decoded for this key before, or decode and keep them."""
         with self._lock:
             rows = self._rows.get(key)
@@ -40,7 +35,7 @@ class CachingStore(Store):
         return rows
 
     def _keep(self, key: Hashable, rows: pa.Table) -> None:
-        """Keep rows, and drop those that were not read for the longest time."""
+        """Keep rows, and drop those that were not used for the longest time."""
         if key in self._rows:
             return
         self._rows[key] = rows
