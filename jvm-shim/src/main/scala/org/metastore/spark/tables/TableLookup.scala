@@ -17,7 +17,11 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.metastore.spark.reason.{MetastoreException, SqlName}
 
 /** A table that this user may read in full, with its name in Spark's session catalog, if that names it. */
-final case class TableHandle(table: LakeTable, name: Option[String], sessionTable: Option[TableIdentifier])
+final case class TableHandle(
+    table: LakeTable,
+    name: Option[String],
+    sessionTable: Option[TableIdentifier],
+    relation: LogicalPlan)
 
 /** Finds the table that a user names, as the user: through the session's catalogs, with the session's rights. */
 object TableLookup {
@@ -42,14 +46,15 @@ object TableLookup {
       case Some(listed) if handle.table.isKeptBySession =>
         session.sessionState.catalog.invalidateCachedTable(listed)
         find(session, name)
-      case _ if refreshes && refresh(session, name, handle.table) => find(session, name)
+      case _ if refreshes && refresh(session, name, handle) => find(session, name)
       case _ => handle
     }
   }
 
   /** Makes the table that the session's catalog keeps as new as the catalog's own; whether it was older. */
-  private def refresh(session: SparkSession, name: String, cached: LakeTable): Boolean =
-    loadUncached(session, name) match {
+  private def refresh(session: SparkSession, name: String, handle: TableHandle): Boolean = {
+    val cached = handle.table
+    loadUncached(handle) match {
       case Success(None) => cached.refresh()
       case Success(Some(newest)) if newest.metadataFile.exists(cached.metadataFile.contains) => false
       case Success(Some(newest)) if newest.uuid == cached.uuid => cached.refresh()
@@ -59,6 +64,7 @@ object TableLookup {
         session.sql(s"REFRESH TABLE $name")
         true
     }
+  }
 
   private def isMissing(e: Throwable): Boolean = TableFormats.all.exists(_.isMissing(e))
 
@@ -66,19 +72,16 @@ object TableLookup {
   private def isBranch(table: LakeTable): Boolean = table.refusal.exists(_.isSelected)
 
   /** As `resolve`, loaded by the catalog now, with keys that it hands out now. */
-  def resolveUncached(session: SparkSession, name: String): LakeTable = {
-    resolve(session, name) // whoever may not read it is refused
-    loadUncached(session, name).get.getOrElse {
+  def resolveUncached(session: SparkSession, name: String): LakeTable =
+    loadUncached(find(session, name)).get.getOrElse {
       session.sql(s"REFRESH TABLE $name")
       resolve(session, name)
     }
-  }
 
-  private def loadUncached(session: SparkSession, name: String): Try[Option[LakeTable]] =
-    relation(selectAll(session, name)) match {
-      case v2: DataSourceV2Relation => Try(TableFormats.openUncached(v2))
-      case _ => Success(None)
-    }
+  private def loadUncached(handle: TableHandle): Try[Option[LakeTable]] = handle.relation match {
+    case v2: DataSourceV2Relation => Try(TableFormats.openUncached(v2))
+    case _ => Success(None)
+  }
 
   /** As `resolve`, with the table's name in its catalog. */
   def find(session: SparkSession, name: String): TableHandle = {
@@ -94,7 +97,7 @@ object TableLookup {
           s"it is read as ${TableFormats.describe(leaf)}, not as ${TableFormats.kinds}")
         val table = TableFormats.open(leaf).getOrElse(throw unsupported)
         ReadPermission.require(session, name, query, leaf)
-        TableHandle(table, catalogName(leaf), sessionTable(leaf))
+        TableHandle(table, catalogName(leaf), sessionTable(leaf), leaf)
     }
   }
 
