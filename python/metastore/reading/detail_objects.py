@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from metastore.format.data_files import find_detail_files
-from metastore.format.table_column import Column, is_compatible
 from metastore.reading.column_details import ColumnDetails, read_first_row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from metastore.format.manifest import Block, Snapshot
     from metastore.format.object_part import ObjectPart
     from metastore.format.objects import ObjectRef
+    from metastore.format.table_column import Column
     from metastore.reading.snapshot_files import SnapshotFiles
     from metastore.store import Store
 
@@ -66,14 +66,6 @@ def _read_summary(part: ObjectPart, column: Column, ordinal: int) -> dict[str, A
         names += [f"lo_{column.encoding}", f"hi_{column.encoding}", f"percentiles_{column.encoding}"]
     rows = part.read_rows(part.groups_of_column(ordinal), names)
     return read_first_row(rows.filter(pc.equal(rows["column"], ordinal)))
-
-
-def find_ordinal(columns: Sequence[Column], column: Column) -> int | None:
-    """Find the ordinal of the analyzed column whose statistics are valid for a column, or None."""
-    for ordinal, analyzed in enumerate(columns):
-        if is_compatible(analyzed, column):
-            return ordinal
-    return None
 
 
 def make_empty_details(store: Store, column: Column) -> ColumnDetails:

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from metastore.adapters.identifiers import narrow_columns
 from metastore.format.value_rendering import render_value
-from metastore.reading.detail_objects import find_ordinal
 from metastore.reading.views import RANKS
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ class _ColumnRanks:
     @classmethod
     def find(cls, store: Store, snapshot: Snapshot, column: Column) -> _ColumnRanks | None:
         """The ranks of a column, or None if it has none."""
-        ordinal = find_ordinal(snapshot.columns, column)
+        ordinal = snapshot.find_ordinal(column)
         if ordinal is None:
             return None
         refs = [ref for ref in snapshot.ranks if ordinal in ref.columns]

@@ -20,7 +20,6 @@ from metastore.format.value_postings import (
     read_postings,
 )
 from metastore.reading.candidates import CandidateFiles
-from metastore.reading.detail_objects import find_ordinal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -74,7 +73,7 @@ def look_up_value(
 
 def _find_indexed_column(snapshot: Snapshot, column: Column) -> int | None:
     """The ordinal of a column if it has a value index, else None."""
-    ordinal = find_ordinal(snapshot.columns, column)
+    ordinal = snapshot.find_ordinal(column)
     return ordinal if ordinal in snapshot.distribution else None
 
 
