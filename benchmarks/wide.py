@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analyze import wide_files
-from common import report, spark_session
+from common import cpu_seconds, report, spark_session
 
 import metastore
 from metastore.errors import MetastoreError
@@ -43,7 +42,6 @@ CALLS = {
     "summary, LIMIT 1": "metastore.summary('{table}') LIMIT 1",
     "columns, LIMIT 1": "metastore.columns('{table}') LIMIT 1",
 }
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def measure_python(location: str) -> Iterator[Row]:
@@ -75,23 +73,16 @@ def measure_python(location: str) -> Iterator[Row]:
 def measure_spark(spark: SparkSession, location: str) -> Iterator[Row]:
     """Table functions, each called twice; their errors are told in their place."""
     table = f"parquet.`{location}`"
-    process = spark.sparkContext._gateway.proc.pid  # noqa: SLF001 - it has no public name
     for name, call in CALLS.items():
         row: Row = {"question": name}
         for run in ("first", "again"):
-            start = read_cpu(process)
+            start = cpu_seconds()
             try:
                 spark.sql(f"SELECT * FROM {call.format(table=table)}").collect()
             except Exception as error:  # noqa: BLE001 - whatever it is, it is told
                 row["error"] = str(error).splitlines()[0]
-            row[run] = read_cpu(process) - start
+            row[run] = cpu_seconds() - start
         yield row
-
-
-def read_cpu(process: int) -> float:
-    """CPU seconds of a process so far, user and system."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def analyze_tables(spark: SparkSession, work: Path, columns: list[int]) -> dict[int, str]:
