@@ -29,9 +29,10 @@ object RowPermission {
   def requireUnchanged(table: String, rows: Dataset[Row]): Unit =
     ReadPermission.requireUnchanged(table, rows.queryExecution)
 
-  private def readsColumns(plan: LogicalPlan): Boolean = PartialFunction.cond(plan) {
+  private def readsColumns(plan: LogicalPlan): Boolean = plan match {
     case Project(columns, child) =>
       columns.forall(isColumn) && TableLookup.relation(child).isInstanceOf[LeafNode]
+    case _ => false
   }
 
   private def isColumn(column: NamedExpression): Boolean = column match {

@@ -29,12 +29,12 @@ final class AutoAnalyzeRule(session: SparkSession) extends ColumnarRule {
 /** Analyzes tables that stored procedures of Spark 4 wrote: Spark runs a procedure while it analyzes the statement that calls it. */
 final class AutoAnalyzeCallRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
-    newCall(plan).foreach(follow)
+    plan match {
+      case CommandResult(_, call, _, _) if isNew(call) => follow(call)
+      case _ => ()
+    }
     plan
   }
-
-  private def newCall(plan: LogicalPlan): Option[LogicalPlan] =
-    PartialFunction.condOpt(plan) { case CommandResult(_, call, _, _) if isNew(call) => call }
 
   // its result is analyzed again as a part of queries
   private val followed = TreeNodeTag[Boolean]("metastore.followed")

@@ -237,7 +237,10 @@ private[estimates] object ColumnPredicate {
   private final case class BucketSample(bucket: Bucket, samples: Seq[Any])
 
   private def isCut(value: Any): Boolean =
-    PartialFunction.cond(value) { case text: UTF8String => text.numBytes >= CutBytes }
+    value match {
+      case text: UTF8String => text.numBytes >= CutBytes
+      case _ => false
+    }
 
   /** The least text above all that begin with one, and with what comes before a wildcard in it. */
   private def afterPrefix(text: UTF8String): Seq[UTF8String] = {

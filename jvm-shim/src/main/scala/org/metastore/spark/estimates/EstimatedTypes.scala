@@ -23,7 +23,7 @@ private[estimates] object EstimatedTypes {
   /** The number of values that a range can hold. */
   def domain(dataType: DataType, bounds: (Option[Any], Option[Any])): Double = bounds match {
     case (Some(lo), Some(hi)) if Whole(dataType) => number(hi) - number(lo) + 1
-    case (Some(lo), Some(hi)) if dataType == BooleanType => Set(lo, hi).size.toDouble
+    case (Some(lo), Some(hi)) if dataType == BooleanType => if (lo == hi) 1 else 2
     case _ => Double.MaxValue
   }
 

@@ -203,9 +203,12 @@ object JoinKeys extends PredicateHelper {
   }
 
   /** The column that a projection passes on unchanged, perhaps under another name. */
-  private def columnOf(named: NamedExpression): Option[Attribute] = PartialFunction.condOpt(named) {
-    case column: Attribute => column
-    case Alias(column: Attribute, _) => column
+  private def columnOf(named: NamedExpression): Option[Attribute] = named match {
+    case column: Attribute =>
+      Some(column)
+    case Alias(column: Attribute, _) =>
+      Some(column)
+    case _ => None
   }
 
   private def followSemiJoin(join: Join, uses: Uses): Map[ExprId, Origin] = {
@@ -267,7 +270,11 @@ object JoinKeys extends PredicateHelper {
 
   private object ExistsEqual {
     def unapply(exists: Exists): Option[(Expression, Expression, LogicalPlan)] =
-      PartialFunction.condOpt(exists.joinCond) { case Seq(EqualTo(a, b)) => (a, b, exists.plan) }
+      exists.joinCond match {
+        case Seq(EqualTo(a, b)) =>
+          Some((a, b, exists.plan))
+        case _ => None
+      }
   }
 
   private def soughtIn(

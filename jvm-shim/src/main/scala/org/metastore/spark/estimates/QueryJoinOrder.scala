@@ -51,7 +51,8 @@ object QueryJoinOrder {
 
   /** Whether Spark has statistics of two keys that a join compares. */
   private def areKnown(keys: (Expression, Expression), unknown: Set[ExprId]): Boolean =
-    PartialFunction.cond(keys) {
+    keys match {
       case (a: Attribute, b: Attribute) => !unknown(a.exprId) && !unknown(b.exprId)
+      case _ => false
     }
 }

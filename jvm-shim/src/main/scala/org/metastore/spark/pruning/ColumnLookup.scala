@@ -61,12 +61,13 @@ private[pruning] final class ColumnLookup(resolver: ColumnResolver) {
   }
 
   /** Why the bounds of a column of this type cannot be used; `None` where they can. */
-  def whyNoBounds(expression: Expression): Option[Reason] = PartialFunction.condOpt(expression) {
+  def whyNoBounds(expression: Expression): Option[Reason] = expression match {
     case ColumnPath(root, _) if isChar(root) =>
-      Reason(ReasonCode.CharPadding, "column" -> root.name)
+      Some(Reason(ReasonCode.CharPadding, "column" -> root.name))
     case ColumnPath(root, _) if TypePromotion.isCollated(expression.dataType) =>
       val collation = "collation" -> expression.dataType.typeName
-      Reason(ReasonCode.Collation, "column" -> root.name, collation)
+      Some(Reason(ReasonCode.Collation, "column" -> root.name, collation))
+    case _ => None
   }
 
   private def quoted(name: String): String = if (name.contains(".")) s"`$name`" else name

@@ -158,8 +158,10 @@ private[pruning] final class ConjunctFilter(
       excluded.stream.forEach(candidates.exclude(_, firstLookUp + mark))
     }
     val isEvaluated = lookUps.evaluations > before
-    PartialFunction.condOpt(condition) {
-      case Evaluated(Unknown(reason), _, _, _) if !isEvaluated && candidates.count > 0 => reason
+    condition match {
+      case Evaluated(Unknown(reason), _, _, _) if !isEvaluated && candidates.count > 0 =>
+        Some(reason)
+      case _ => None
     }
   }
 

@@ -86,16 +86,20 @@ private[pruning] object EquivalentCondition {
 
   /** IF and CASE, as CASE. */
   private object Choice {
-    def unapply(expression: Expression): Option[CaseWhen] = PartialFunction.condOpt(expression) {
-      case cases: CaseWhen => cases
-      case If(test, first, second) => CaseWhen(Seq(test -> first), Some(second))
+    def unapply(expression: Expression): Option[CaseWhen] = expression match {
+      case cases: CaseWhen =>
+        Some(cases)
+      case If(test, first, second) =>
+        Some(CaseWhen(Seq(test -> first), Some(second)))
+      case _ => None
     }
   }
 
   private object IntegerText {
-    def unapply(expression: Expression): Option[Expression] = PartialFunction.condOpt(expression) {
+    def unapply(expression: Expression): Option[Expression] = expression match {
       case cast: Cast if cast.dataType == StringType && IntegralTypes.isIntegral(cast.child.dataType) =>
-        cast.child
+        Some(cast.child)
+      case _ => None
     }
   }
 

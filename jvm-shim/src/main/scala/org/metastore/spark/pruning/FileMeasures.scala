@@ -53,7 +53,10 @@ object FileMeasures {
 
   /** Whether it is COUNT(*), however it is written. */
   def isRowCount(function: AggregateExpression): Boolean =
-    PartialFunction.cond(function.aggregateFunction) { case Count(Seq(Literal(value, _))) => value != null }
+    function.aggregateFunction match {
+      case Count(Seq(Literal(value, _))) => value != null
+      case _ => false
+    }
 
   /** COUNT(*). */
   private object RowCount extends FileMeasure {

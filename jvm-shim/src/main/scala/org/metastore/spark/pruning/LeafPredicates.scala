@@ -170,9 +170,11 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
   private val Beginnings = Set(0, 1) // both are the first character
 
   private object PrefixTerm {
-    def unapply(expression: Expression): Option[(Term, Int)] = PartialFunction.condOpt(expression) {
+    def unapply(expression: Expression): Option[(Term, Int)] = expression match {
       case Substring(terms(term), Literal(from: Int, IntegerType), Literal(length: Int, IntegerType))
-          if Beginnings(from) && term.dataType == StringType => (term, length)
+          if Beginnings(from) && term.dataType == StringType =>
+        Some((term, length))
+      case _ => None
     }
   }
 

@@ -4,10 +4,11 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, In, InSet, Literal
 
 /** An expression and the literals of an IN list, which the optimizer may have made a set. */
 private[spark] object LiteralList {
-  def unapply(condition: Expression): Option[(Expression, Seq[Any])] = PartialFunction.condOpt(condition) {
+  def unapply(condition: Expression): Option[(Expression, Seq[Any])] = condition match {
     case In(value, list) if list.forall(_.isInstanceOf[Literal]) =>
-      value -> list.map(_.asInstanceOf[Literal].value)
+      Some(value -> list.map(_.asInstanceOf[Literal].value))
     case InSet(value, set) =>
-      value -> set.toSeq
+      Some(value -> set.toSeq)
+    case _ => None
   }
 }

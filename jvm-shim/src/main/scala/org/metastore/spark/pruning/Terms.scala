@@ -71,8 +71,10 @@ private[pruning] object Terms {
 
   /** An integral literal that is not NULL. */
   private object Whole {
-    def unapply(expression: Expression): Option[Long] = PartialFunction.condOpt(expression) {
-      case Literal(value: Number, dataType) if isIntegral(dataType) => value.longValue
+    def unapply(expression: Expression): Option[Long] = expression match {
+      case Literal(value: Number, dataType) if isIntegral(dataType) =>
+        Some(value.longValue)
+      case _ => None
     }
   }
 

@@ -39,8 +39,9 @@ private[spark] object TimedMatch {
       TimedMatch(text, whole, isWhole = true, clock)
   }
 
-  private def isPlain(matching: Expression): Boolean = PartialFunction.cond(matching.children) {
+  private def isPlain(matching: Expression): Boolean = matching.children match {
     case Seq(text, Literal(_: UTF8String, StringType)) => text.dataType == StringType
+    case _ => false
   }
 
   /** Other uses of patterns, unless all that one matches is as long as it is written. */

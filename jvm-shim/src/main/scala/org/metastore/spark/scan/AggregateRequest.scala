@@ -61,5 +61,8 @@ private[scan] final case class AggregateRequest(
       (FileMeasures.isRowCount(function) || isCountOf(group, function))
 
   private def isCountOf(group: Expression, function: AggregateExpression): Boolean =
-    PartialFunction.cond(function.aggregateFunction) { case Count(Seq(child)) => child.semanticEquals(group) }
+    function.aggregateFunction match {
+      case Count(Seq(child)) => child.semanticEquals(group)
+      case _ => false
+    }
 }

@@ -55,10 +55,11 @@ private[scan] object DeltaCommand {
     Reflection.call[Option[_]](companion, "getActive").isDefined
   }
 
-  private def isOfCommand(plan: LogicalPlan): Boolean = PartialFunction.cond(plan) {
+  private def isOfCommand(plan: LogicalPlan): Boolean = plan match {
     case FileRelation(files) =>
       files.location.getClass.getName == FilesOfCommand &&
       actions(Reflection.call[String](files.location, "actionType")) && isInsideWrite(files)
+    case _ => false
   }
 
   private def writesChanges(plan: LogicalPlan): Boolean = plan.exists(_.output.exists(_.name == ChangeType))

@@ -46,8 +46,9 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
 
   override def command: Option[RowLevelPruning] = DeltaCommand.markOf(relation)
 
-  override def hidesDeletedRows(filter: Expression): Boolean = PartialFunction.cond(filter) {
+  override def hidesDeletedRows(filter: Expression): Boolean = filter match {
     case EqualTo(column: Attribute, Literal(0, _)) => column.name == DeltaScan.IsDeleted
+    case _ => false
   }
 
   override def countedFiles(

@@ -41,10 +41,15 @@ private[scan] object InsertingMerge {
   }
 
   private def fromAppend(append: AppendData): Option[InsertingMerge] =
-    PartialFunction.condOpt(append.table) {
-      case target: DataSourceV2Relation => new InsertingMerge(append, target)
+    append.table match {
+      case target: DataSourceV2Relation =>
+        Some(new InsertingMerge(append, target))
+      case _ => None
     }
 
   private def isAnti(plan: LogicalPlan): Boolean =
-    PartialFunction.cond(plan) { case join: Join => join.joinType == LeftAnti }
+    plan match {
+      case join: Join => join.joinType == LeftAnti
+      case _ => false
+    }
 }

@@ -106,8 +106,9 @@ private object QueriedKeys {
   private val CheapShare = 4
 
   /** Whether a relation lists the same files again, and reads all of them. */
-  private def isPinned(relation: LogicalRelation): Boolean = PartialFunction.cond(relation) {
+  private def isPinned(relation: LogicalRelation): Boolean = relation match {
     case FileRelation(files) => readsAll(files) && (isListed(relation, files) || ScanFormats.isPinned(files))
+    case _ => false
   }
 
   // Writes refresh the listing of a catalog's table.

@@ -27,8 +27,9 @@ final class ParquetScanStrategy(session: SparkSession) extends SparkStrategy {
     case _ => Nil
   }
 
-  private def isOurs(relation: LogicalRelation): Boolean = PartialFunction.cond(relation.relation) {
+  private def isOurs(relation: LogicalRelation): Boolean = relation.relation match {
     case files: HadoopFsRelation => ScanFormats.findTableWithLog(files, None).isEmpty && isPermitted(files)
+    case _ => false
   }
 
   private def isPermitted(files: HadoopFsRelation): Boolean =

@@ -57,7 +57,10 @@ object PlanScope {
 
   /** Whether Spark will make a join of a sub-query's plan, after it has looked in the plan for its value without rows. */
   def isCorrelated(plan: LogicalPlan): Boolean =
-    PartialFunction.cond(plan) { case subquery: Subquery => subquery.correlated }
+    plan match {
+      case subquery: Subquery => subquery.correlated
+      case _ => false
+    }
 
   /**
    * The scope of a plan; None for a stream, whose plan is not touched, not even to show a reason.

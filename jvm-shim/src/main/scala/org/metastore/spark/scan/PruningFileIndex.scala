@@ -170,7 +170,8 @@ private[scan] object FilePathFilter {
     case path: AttributeReference => BoundReference(0, path.dataType, nullable = false)
   }
 
-  private def isPath(column: Expression): Boolean = PartialFunction.cond(column) {
+  private def isPath(column: Expression): Boolean = column match {
     case FileSourceConstantMetadataAttribute(path) => path.name == FileFormat.FILE_PATH
+    case _ => false
   }
 }

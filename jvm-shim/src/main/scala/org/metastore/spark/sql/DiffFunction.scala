@@ -209,8 +209,10 @@ object DiffFunction extends TableFunction("diff") {
       val isNumber =
         literal.dataType.isInstanceOf[NumericType] || IsNumber.pattern.matcher(columnType).matches
       if (!isNumber) None
-      else PartialFunction.condOpt(Arguments.cast(literal, DoubleType)) {
-        case number: Double if !number.isNaN && !number.isInfinite => number
+      else Arguments.cast(literal, DoubleType) match {
+        case number: Double if !number.isNaN && !number.isInfinite =>
+          Some(number)
+        case _ => None
       }
     }
 

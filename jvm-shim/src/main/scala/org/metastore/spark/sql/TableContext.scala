@@ -192,7 +192,11 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   }
 
   private def instant(literal: Literal): Option[Long] =
-    PartialFunction.condOpt(Arguments.cast(literal, TimestampType)) { case micros: Long => micros }
+    Arguments.cast(literal, TimestampType) match {
+      case micros: Long =>
+        Some(micros)
+      case _ => None
+    }
 }
 
 /** A live data file; `isWhole`: all of its rows are live, and no others. */

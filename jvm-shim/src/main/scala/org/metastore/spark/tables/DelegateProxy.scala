@@ -46,7 +46,11 @@ private[spark] object DelegateProxy {
   /** The handler behind an object, if it is one of our stand-ins. */
   def fromProxy(any: Any): Option[DelegateProxy] = any match {
     case proxy: AnyRef if Proxy.isProxyClass(proxy.getClass) =>
-      PartialFunction.condOpt(Proxy.getInvocationHandler(proxy)) { case handler: DelegateProxy => handler }
+      Proxy.getInvocationHandler(proxy) match {
+        case handler: DelegateProxy =>
+          Some(handler)
+        case _ => None
+      }
     case _ => None
   }
 }

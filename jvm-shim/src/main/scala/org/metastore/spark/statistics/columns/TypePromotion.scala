@@ -78,7 +78,11 @@ object TypePromotion {
   private val Decimal = "decimal\\((\\d{1,2}),(\\d{1,2})\\)".r
 
   private def decimal(written: String): Option[(Int, Int)] =
-    PartialFunction.condOpt(written) { case Decimal(precision, scale) => (precision.toInt, scale.toInt) }
+    written match {
+      case Decimal(precision, scale) =>
+        Some((precision.toInt, scale.toInt))
+      case _ => None
+    }
 
   private def isChar(written: String, dataType: DataType): Boolean =
     dataType == StringType && written.startsWith("char(")
