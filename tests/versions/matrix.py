@@ -1,6 +1,6 @@
 """The story of `story.py` on every release of every table format, each in a Spark of its own.
 
-    uv run python tests/versions/matrix.py [--spark 3.5] [--format hudi] [--variant TITLE] [--quick]
+    uv run python tests/versions/matrix.py [--spark 3.5] [--format hudi] [--variant TITLE] [--quick] [--jobs 2]
 
 A line of Spark that this Python does not have gets an environment of its own, such as `.venv-spark40`; so do another
 Scala and another Java. Prints one table; what is under way goes to stderr. Exits with 1 where something is not as
@@ -15,8 +15,10 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 PREDICATES = {"quick": 30, "whole": 300}
 MINUTES = 20
+ENVIRONMENTS = Lock()
+"""Held while environments and jars are made: two cells may need the same."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the oldest releases alone, with fewer predicates")
     parser.add_argument("--predicates", type=int, help="how many random queries are compared, of each kind of table")
     parser.add_argument("--seed", type=int, default=20, help="of the random predicates")
+    parser.add_argument("--jobs", type=int, default=2, help="how many cells run side by side")
     arguments = parser.parse_args()
     predicates = arguments.predicates or PREDICATES["quick" if arguments.quick else "whole"]
-    results = [(cell, _run(cell, predicates, arguments.seed)) for cell in CELLS if _is_selected(cell, arguments)]
+    cells = [cell for cell in CELLS if _is_selected(cell, arguments)]
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        outcomes = pool.map(lambda cell: _run(cell, predicates, arguments.seed), cells)
+        results = list(zip(cells, outcomes, strict=True))
     Console(width=None if sys.stdout.isatty() else 160).print(_table(results))
     wrong = [
         f"{cell.title}, {seen['table']}: {what}"
@@ -104,9 +112,10 @@ def _run(cell: Cell, predicates: int, seed: int) -> list[dict[str, Any]]:
 
 def _outcomes(cell: Cell, predicates: int, seed: int) -> list[dict[str, Any]]:
     release = cell.release
-    python = interpreter(release.spark, release.scala)
-    if release.format != "parquet":
-        jars.fetch_all(release.jar)
+    with ENVIRONMENTS:
+        python = interpreter(release.spark, release.scala)
+        if release.format != "parquet":
+            jars.fetch_all(release.jar)
     command = [python, ROOT / "tests" / "versions" / "story.py", release.jar]
     more = ["--predicates", str(predicates), "--seed", str(seed)]
     if cell.variant:
