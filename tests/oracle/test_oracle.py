@@ -9,7 +9,7 @@ from oracle.run import Campaign, Size
 
 pytestmark = pytest.mark.spark
 
-VERDICTS = 15_000
+VERDICTS = 9_000
 POWER = 0.97
 # the rest: files without statistics, collections, columns that changed their type; of few whole queries, one is much
 DECIDED = {"stored statistics": 0.9, "whole queries": 0.85}
