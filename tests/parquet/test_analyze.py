@@ -233,7 +233,7 @@ def describe_both(spark, folder):
         )
 
 
-@pytest.mark.parametrize("by", [(), ("v",)])
+@pytest.mark.parametrize("by", [(), pytest.param(("v",), marks=pytest.mark.slow)])
 def test_the_listing_tells_whether_a_directory_is_current(spark, tmp_path, by):
     folder = tmp_path / "listed"
     for start in (0, 100):

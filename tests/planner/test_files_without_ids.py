@@ -133,7 +133,7 @@ def bounds(rows, column: str) -> tuple:
     return row["min"], row["max"], row["null_count"]
 
 
-@pytest.mark.parametrize("change", others_nightly(CHANGES, 5))
+@pytest.mark.parametrize("change", others_nightly(CHANGES, 2))
 def test_a_changed_mapping_makes_columns_unknown_until_the_next_analyze(spark, imported, change):
     statements, changed, kept = CHANGES[change]
     before = metastore.summary(spark, imported)
