@@ -156,15 +156,21 @@ def compare(number: str, query: str, sessions: dict[str, SparkSession], runs: in
 def totals(rows: list[Row]) -> Row:
     """Sums over all queries, the planning that we add in percent of their time, and the queries that fail a target."""
     times = [name for name in rows[0] if name.endswith((" s", " ms"))]
-    sums = {f"total {name}": sum(row[name] for row in rows) for name in [*times, *COUNTS]}
-    for other in (name for name in WITHOUT if f"{name} s" in times):
-        added = sums["total planning on ms"] - sums[f"total planning {other} ms"]
-        sums[f"planning added to {other} %"] = round(added / sums["total on s"] / 10, 1)
-    return {
-        **sums,
-        "different": [row["query"] for row in rows if not row["equal"]],
-        "slower": [row["query"] for row in rows if row.get("slower")],
-    }
+    facts: Row = {f"total {name}": sum(row[name] for row in rows) for name in [*times, *COUNTS]}
+    facts |= added_planning(facts)
+    facts["different"] = [row["query"] for row in rows if not row["equal"]]
+    facts["slower"] = [row["query"] for row in rows if row.get("slower")]
+    return facts
+
+
+def added_planning(totals: Row) -> Row:
+    """The planning that we add to each Spark without us, in percent of the time of all queries."""
+    added = {}
+    for name in WITHOUT:
+        if f"total {name} s" in totals:
+            milliseconds = totals["total planning on ms"] - totals[f"total planning {name} ms"]
+            added[f"planning added to {name} %"] = round(milliseconds / totals["total on s"] / 10, 1)
+    return added
 
 
 def report_planning(name: str, queries: dict[str, str], sessions: dict[str, SparkSession], scale: float) -> int:
@@ -176,8 +182,33 @@ def report_planning(name: str, queries: dict[str, str], sessions: dict[str, Spar
     return 0
 
 
-def main() -> int:
-    """Runs the queries; 1 if the rows of any of them differ."""
+def run_queries(
+    name: str, queries: dict[str, str], sessions: dict[str, SparkSession], options: argparse.Namespace
+) -> int:
+    """Runs the queries and saves what each took; 1 if the rows of any of them differ."""
+    rows: list[Row] = []
+    changed: dict[str, list[Row]] = {}
+    facts: Row = {}
+    for number, query in queries.items():
+        row, changes = compare(number, query, sessions, options.runs)
+        rows.append(row)
+        if changes:
+            changed[number] = changes
+        facts = {"scale": options.scale, "runs": options.runs, **totals(rows)}
+        save(name, rows, **facts, plans=changed)
+    print(facts)
+    report(name, rows, **facts, plans=changed)
+    return 1 if facts["different"] else 0
+
+
+def select_queries(source: Path, numbers: list[str] | None) -> dict[str, str]:
+    """The generated queries with these numbers, or all of them."""
+    queries = json.loads((source / "queries.json").read_text())
+    return {number: queries[number].strip().rstrip(";") for number in numbers or queries}
+
+
+def parse_options() -> argparse.Namespace:
+    """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("benchmark", choices=QUERIES, help="TPC-H, TPC-DS or JOB")
     parser.add_argument("--scale", type=float, default=1.0, help="scale factor (default 1)")
@@ -188,31 +219,25 @@ def main() -> int:
         "--without", nargs="*", choices=WITHOUT, default=[*WITHOUT], help="compared with (default both)"
     )
     parser.add_argument("--work", type=Path, help="folder that keeps the generated data and the tables")
-    given = parser.parse_args()
-    name = QUERIES[given.benchmark]
-    work = given.work or Path(tempfile.mkdtemp(prefix=f"metastore-{name}-"))
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Runs or plans the queries; 1 if the rows of any of them differ."""
+    options = parse_options()
+    name = QUERIES[options.benchmark]
+    work = options.work or Path(tempfile.mkdtemp(prefix=f"metastore-{name}-"))
     work.mkdir(parents=True, exist_ok=True)
-    source = data(work, given.benchmark, given.scale)
-    queries = json.loads((source / "queries.json").read_text())
-    selected = {number: queries[number].strip().rstrip(";") for number in given.queries or queries}
-    rows: list[Row] = []
-    changed: dict[str, list[Row]] = {}
+    source = data(work, options.benchmark, options.scale)
+    queries = select_queries(source, options.queries)
     with spark_session(work, **{"spark.sql.ansi.doubleQuotedIdentifiers": "true"}) as on:
         namespace = create_tables(on, source)
-        sessions = without(on, {"off", *given.without}) | {"on": on}
+        sessions = without(on, {"off", *options.without}) | {"on": on}
         for session in sessions.values():
             session.sql(f"USE {namespace}")
-        if given.planning:
-            return report_planning(f"{name}-planning", selected, sessions, given.scale)
-        for number, query in selected.items():
-            row, changes = compare(number, query, sessions, given.runs)
-            rows.append(row)
-            changed |= {number: changes} if changes else {}
-            facts = {"scale": given.scale, "runs": given.runs, **totals(rows), "plans": changed}
-            save(name, rows, **facts)
-    print({key: value for key, value in facts.items() if key != "plans"})
-    report(name, rows, **facts)
-    return 1 if facts["different"] else 0
+        if options.planning:
+            return report_planning(f"{name}-planning", queries, sessions, options.scale)
+        return run_queries(name, queries, sessions, options)
 
 
 if __name__ == "__main__":
