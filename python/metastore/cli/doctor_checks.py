@@ -36,27 +36,15 @@ WARNING = "warning"
 BROKEN = "broken"
 
 
-@dataclass(frozen=True)
-class SparkLine:
-    """A line of Spark that the jar serves.
-
-    Attributes:
-        javas: The versions of Java that it is tested on.
-        limits: A remark on missing features; empty if there are none.
-    """
-
-    javas: tuple[int, ...]
-    limits: str = ""
-
-
-LINES = {
-    "4.3": SparkLine((17, 21), "no release of Iceberg, Delta or Hudi yet"),
-    "4.2": SparkLine((17, 21), "no release of Iceberg or Hudi yet"),
-    "4.1": SparkLine((17, 21)),
-    "4.0": SparkLine((17, 21)),
-    "3.5": SparkLine((11, 17), "no data source `metastore`, extensions must be listed in spark.sql.extensions"),
+_JAVAS_OF_3_5 = (11, 17)
+_JAVAS = (17, 21)
+"""The versions of Java that the lines of Spark are tested on, those of Spark 3.5 and of the others."""
+_LIMITS = {
+    "4.3": "no release of Iceberg, Delta or Hudi yet",
+    "4.2": "no release of Iceberg or Hudi yet",
+    "3.5": "no data source `metastore`, extensions must be listed in spark.sql.extensions",
 }
-"""The lines of Spark that the jar serves, newest first."""
+"""A remark on missing features, for lines of Spark that have fewer than others."""
 _PROPERTIES = "metastore-shim.properties"
 _SECONDS = 60
 _REINSTALL = (
@@ -87,9 +75,9 @@ class CheckResult:
 def check_java() -> CheckResult:
     """Check that Java is there, of a version that Spark runs on."""
     line = _pyspark_line()
-    if line not in LINES:
-        line = next(iter(LINES))
-    versions = " or ".join(map(str, LINES[line].javas))
+    if line not in jars.LINES:
+        line = jars.LINES[-1]
+    versions = " or ".join(map(str, _tested_javas(line)))
     fix = f"Install Java {versions} (for example openjdk-17-jdk) or set JAVA_HOME to one."
     home = os.environ.get("JAVA_HOME")
     java = jars.find_java(home)
@@ -112,8 +100,12 @@ def _explain_missing_java(home: str | None) -> str:
     return "there is no java on the PATH"
 
 
+def _tested_javas(line: str) -> tuple[int, ...]:
+    return _JAVAS_OF_3_5 if line == "3.5" else _JAVAS
+
+
 def _rate_java(version: int, line: str) -> str:
-    javas = LINES[line].javas
+    javas = _tested_javas(line)
     if version in javas:
         return OK
     if version < min(javas) and line != "3.5":  # Spark 3.5 runs on older ones, too
@@ -127,12 +119,12 @@ def check_pyspark() -> CheckResult:
         version = metadata.version("pyspark")
     except metadata.PackageNotFoundError:
         return _missing_pyspark()
-    line = LINES.get(_pyspark_line())
-    if line is None:
+    line = _pyspark_line()
+    if line not in jars.LINES:
         error = jars.explain_missing_shim(version)
         return CheckResult("pyspark", BROKEN, error.message, error.hint)
-    if line.limits:
-        return CheckResult("pyspark", OK, f"{version}; on this line: {line.limits}")
+    if line in _LIMITS:
+        return CheckResult("pyspark", OK, f"{version}; on this line: {_LIMITS[line]}")
     return CheckResult("pyspark", OK, version)
 
 
@@ -169,7 +161,7 @@ def _find_jar_problem(facts: Mapping[str, str]) -> str:
     if facts["version"] != __version__:
         return f"the jar is {facts['version']}, the package {__version__}"
     line = _pyspark_line()
-    if line not in LINES:
+    if line not in jars.LINES:
         return ""
     if line not in facts["lines"].split():
         return f"{_describe_jar(facts)} only, and pyspark is {metadata.version('pyspark')}"
