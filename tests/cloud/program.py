@@ -1,4 +1,4 @@
-"""A Spark of its own that works on tables of catalogs, and tells what it found as JSON on its last line."""
+"""A Spark of its own that works on tables of catalogs, and prints its results as JSON on its last line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run(
         options: The options of each Delta table and of its readers, by its path.
 
     Returns:
-        What was found of each case and, as `readers`, by each reader, and all that was written for people as `texts`.
+        The results of each case and, as `readers`, of each reader; as `texts`, all that was written for people.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     done = subprocess.run(
@@ -100,7 +100,7 @@ def label(query: DataFrame) -> str:
 
 
 def analyze(spark: SparkSession, table: str, other_table: str) -> dict[str, object]:
-    """Go through what people do with tables of a catalog, and return what each step found."""
+    """Go through what people do with tables of a catalog, and return the result of each step."""
     point = f"SELECT name FROM {table} WHERE id = 6"
     before = label(spark.sql(point))
     analyzed = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").first()
@@ -179,8 +179,8 @@ def count_by_command(table: str) -> int:
 if __name__ == "__main__":
     settings, cases, options = map(json.loads, sys.argv[1:])
     session = start(settings)
-    found: dict[str, Any] = {name: work(session, tables, options) for name, tables in cases.items()}
-    found["readers"] = [read_by_options(session, *reader) for reader in options.items()]
+    results: dict[str, Any] = {name: work(session, tables, options) for name, tables in cases.items()}
+    results["readers"] = [read_by_options(session, *reader) for reader in options.items()]
     first_table = next(iter(next(iter(cases.values()))))
-    found["files by command"] = count_by_command(first_table)
-    print(json.dumps(found))
+    results["files by command"] = count_by_command(first_table)
+    print(json.dumps(results))

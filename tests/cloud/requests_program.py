@@ -1,4 +1,4 @@
-"""A Spark of its own on a table on S3: its last line tells, as JSON, what each step asked the store."""
+"""A Spark of its own on a table on S3: its last line has, as JSON, the requests of each step."""
 
 from __future__ import annotations
 
@@ -72,27 +72,27 @@ class Driver:
     def count_requests(self, functions: Iterable[str]) -> dict[str, list[Request]]:
         """Go through all steps, and return the requests of each."""
         record = self.proxy.record
-        found = {"analyze": record(partial(metastore.analyze, self.spark, self.table, progress=False))}
-        found["analyze again"] = record(partial(metastore.analyze, self.spark, self.table, progress=False))
+        requests = {"analyze": record(partial(metastore.analyze, self.spark, self.table, progress=False))}
+        requests["analyze again"] = record(partial(metastore.analyze, self.spark, self.table, progress=False))
         self.plan("id = 4000")
         self.proxy.delay = ROUND_SECONDS
         self.spark.conf.set("spark.metastore.refresh", "1min")
         for what, condition in (("by bounds", "id > 9000"), ("by values", "id = 5001")):
             self.forget()
-            found[f"plan {what}"] = record(partial(self.plan, condition))
-            found[f"plan {what} at once"] = record(partial(self.plan, condition))
+            requests[f"plan {what}"] = record(partial(self.plan, condition))
+            requests[f"plan {what} at once"] = record(partial(self.plan, condition))
         self.spark.conf.unset("spark.metastore.refresh")
         time.sleep(1.0)
-        found["plan later"] = record(partial(self.plan, "id = 6001"))
+        requests["plan later"] = record(partial(self.plan, "id = 6001"))
         for function in functions:
             self.forget()
             self.spark.conf.set("spark.metastore.refresh", "1min")  # its round trips take longer than the default
-            found[function] = record(partial(self.ask, function))
+            requests[function] = record(partial(self.ask, function))
             self.spark.conf.unset("spark.metastore.refresh")
             time.sleep(1.0)
-            found[f"{function} later"] = record(partial(self.ask, function))
+            requests[f"{function} later"] = record(partial(self.ask, function))
         self.proxy.delay = 0.0
-        return found
+        return requests
 
     def query(self) -> dict[str, Any]:
         """Run a query, and return its rows, the remark of its plan and its seconds."""
@@ -121,7 +121,7 @@ class Driver:
             return {"queries": [first, second], "served": self.query_until_pruned()}
         served = self.query_until_pruned()
         queries = [first, self.query()]
-        time.sleep(SLOW_SECONDS)  # what was given up has ended
+        time.sleep(SLOW_SECONDS)  # until the requests that were given up have ended
         self.proxy.end_fault()
         return {"queries": queries, "served": served}
 
@@ -136,13 +136,13 @@ class Driver:
 def describe(steps: dict[str, list[Request]]) -> dict[str, Any]:
     """Describe the requests of each step, and count their round trips."""
     return {
-        step: {"requests": [asdict(one) for one in asked], "rounds": count_rounds(asked)}
-        for step, asked in steps.items()
+        step: {"requests": [asdict(request) for request in requests], "rounds": count_rounds(requests)}
+        for step, requests in steps.items()
     }
 
 
 def main() -> None:
-    """Work on a table, and print what was found."""
+    """Work on a table, and print the results."""
     settings, tables = map(json.loads, sys.argv[2:])
     with CountingProxy(sys.argv[1]) as proxy:
         addresses = ("spark.hadoop.fs.s3a.endpoint", "spark.sql.catalog.own.s3.endpoint")
@@ -158,13 +158,13 @@ def main() -> None:
         faults["memory"] = driver.query_from_memory()
         begin = time.monotonic()
         spark.stop()
-        found = {
+        results = {
             "requests": {name: describe(steps) for name, steps in requests.items()},
             "faults": faults,
             "stop": time.monotonic() - begin,
             "exit": time.time(),
         }
-        print(json.dumps(found), flush=True)
+        print(json.dumps(results), flush=True)
 
 
 if __name__ == "__main__":

@@ -35,11 +35,11 @@ class StsServer(LocalServer):
         self.guard = guard
         self.prefix = prefix
         self.seconds = seconds
-        self.given = 0
+        self.roles = 0
 
     def assume_role(self) -> str:
         """Answer with a new key."""
-        self.given += 1
+        self.roles += 1
         key = f"ROLE{uuid.uuid4().hex[:12].upper()}"
         end = time.time() + self.seconds
         self.guard.keys[key] = VendedKey(self.prefix, end)

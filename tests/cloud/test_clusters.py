@@ -61,13 +61,13 @@ def test_a_path_that_the_drivers_host_does_not_have(running, analyze):
 
 def test_a_packed_environment(running, analyze):
     settings = {"spark.archives": f"{running.archive()}#environment"}
-    found = analyze(settings, PYSPARK_PYTHON="./environment/bin/python", PYSPARK_DRIVER_PYTHON=sys.executable)
-    assert found == {"sql": "1000", "python": "1000"}
+    rows = analyze(settings, PYSPARK_PYTHON="./environment/bin/python", PYSPARK_DRIVER_PYTHON=sys.executable)
+    assert rows == {"sql": "1000", "python": "1000"}
 
 
 def test_the_error_names_the_pythons_of_both_hosts(analyze):
-    found = analyze({"spark.pyspark.python": NO_SUCH_PYTHON}, PYSPARK_PYTHON=NO_SUCH_PYTHON)
-    for message in found.values():
+    messages = analyze({"spark.pyspark.python": NO_SUCH_PYTHON}, PYSPARK_PYTHON=NO_SUCH_PYTHON)
+    for message in messages.values():
         assert message.startswith("[METASTORE_ANALYZE_FAILED] ")
         assert re.search(rf"driver on {socket.gethostname()} runs \S*python\S*", message)
         assert f"the executor on 127.0.0.1 runs {NO_SUCH_PYTHON}" in message

@@ -62,7 +62,7 @@ def guard() -> Iterator[Guard]:
 
 @pytest.fixture(scope="module")
 def driver(guard, tmp_path_factory, spark_conf) -> dict[str, Any]:
-    """What Spark found in each case, and what it wrote for people."""
+    """The results of each case, and the texts that Spark wrote for people."""
     folder = tmp_path_factory.mktemp("driver")
     with ExitStack() as stack:
         sts = stack.enter_context(StsServer(guard, "role", SECONDS))
@@ -70,8 +70,8 @@ def driver(guard, tmp_path_factory, spark_conf) -> dict[str, Any]:
             name: {f"{name}.db.keys": None, f"{name}.db.other": None} for name in CASES[:2]
         }
         tables["options"] = {f"default.{path.rpartition('/')[2]}": path for path in OPTIONS}
-        found = program.run(make_settings(spark_conf, guard, sts), tables, folder, OPTIONS)
-        return {**found, "roles": sts.given}
+        results = program.run(make_settings(spark_conf, guard, sts), tables, folder, OPTIONS)
+        return {**results, "roles": sts.roles}
 
 
 def make_settings(spark_conf: dict[str, str], guard: Guard, sts: StsServer) -> dict[str, str]:
@@ -112,23 +112,23 @@ def case(request) -> str:
 
 
 @pytest.fixture
-def found(driver, case) -> dict[str, Any]:
+def results(driver, case) -> dict[str, Any]:
     return driver[case]
 
 
-def test_analyze_reads_and_writes_by_these_keys(found):
-    assert "there are no statistics" in found["before"]
-    assert found["analyzed"] == [400, 4, []]
-    assert found["other"] == [400, 4]
-    assert (found["again"], found["without"], found["automatic"]) == (0, 0, 5)
-    assert found["has_keys"]
+def test_analyze_reads_and_writes_by_these_keys(results):
+    assert "there are no statistics" in results["before"]
+    assert results["analyzed"] == [400, 4, []]
+    assert results["other"] == [400, 4]
+    assert (results["again"], results["without"], results["automatic"]) == (0, 0, 5)
+    assert results["has_keys"]
 
 
-def test_planning_and_functions_read_by_these_keys(found):
-    assert found["label"].startswith("4 -> 1 files")
-    assert found["rows"] == ["n6"]
-    assert found["summary"][0] == {"min": "0", "max": "399", "count": 400}
-    assert (found["files"], found["source"], found["verified"], found["garbage"]) == (4, 2, True, 0)
+def test_planning_and_functions_read_by_these_keys(results):
+    assert results["label"].startswith("4 -> 1 files")
+    assert results["rows"] == ["n6"]
+    assert results["summary"][0] == {"min": "0", "max": "399", "count": 400}
+    assert (results["files"], results["source"], results["verified"], results["garbage"]) == (4, 2, True, 0)
 
 
 def test_commands_use_these_keys(driver):
@@ -136,9 +136,9 @@ def test_commands_use_these_keys(driver):
 
 
 def test_the_options_of_a_delta_reader_are_enough(driver):
-    for found, files in zip(driver["readers"], (4, 5), strict=True):
-        assert [label.partition(" files")[0] for label in found["labels"]] == [f"{files} -> 1"] * 2
-        assert found["rows"] == ["n6", "n6"]
+    for reader, files in zip(driver["readers"], (4, 5), strict=True):
+        assert [label.partition(" files")[0] for label in reader["labels"]] == [f"{files} -> 1"] * 2
+        assert reader["rows"] == ["n6", "n6"]
 
 
 def test_keys_of_a_role_end_and_are_asked_for_again(driver):

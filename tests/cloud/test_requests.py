@@ -89,8 +89,8 @@ def driver(server, tmp_path_factory, spark_conf) -> dict[str, Any]:
     )  # fmt: skip
     ended = time.time()
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    return {**found, "exit": ended - found["exit"]}
+    results = json.loads(done.stdout.splitlines()[-1])
+    return {**results, "exit": ended - results["exit"]}
 
 
 def list_requests(step: dict[str, Any]) -> list[str]:
@@ -132,10 +132,10 @@ def test_an_object_is_written_by_one_request(steps):
 
 @pytest.mark.parametrize("fault", ["errors", "slow", "silent", "memory"])
 def test_a_store_that_misbehaves_costs_a_query_its_time_limit_at_most(driver, fault):
-    found = driver["faults"][fault]
-    assert [query["rows"] for query in found["queries"]] == [["text 5001"]] * 2
-    assert max(query["seconds"] for query in found["queries"]) < PATIENCE
-    assert found["served"] > 0
+    outcome = driver["faults"][fault]
+    assert [query["rows"] for query in outcome["queries"]] == [["text 5001"]] * 2
+    assert max(query["seconds"] for query in outcome["queries"]) < PATIENCE
+    assert outcome["served"] > 0
 
 
 def test_explain_says_that_statistics_came_too_late(driver):

@@ -102,7 +102,7 @@ def catalogs(tmp_path_factory) -> Iterator[dict[str, Catalog]]:
 
 @pytest.fixture(scope="module")
 def driver(catalogs, tmp_path_factory, spark_conf) -> dict[str, Any]:
-    """What Spark found of each catalog, and what it wrote for people."""
+    """The results of each catalog, and the texts that Spark wrote for people."""
     folder = tmp_path_factory.mktemp("driver")
     jars = [str(jar) for lock in LOCKS for jar in fetch_locked(HERE / lock)]
     settings = {
@@ -128,39 +128,39 @@ def catalog(request, catalogs) -> Catalog:
 
 
 @pytest.fixture
-def told(driver, catalog) -> dict[str, Any]:
+def results(driver, catalog) -> dict[str, Any]:
     return driver[catalog.name]
 
 
-def test_analyze_reads_and_writes_by_the_tables_keys(told):
-    assert "there are no statistics" in told["before"]
-    assert told["analyzed"] == [400, 4, []]
-    assert told["other"] == [400, 4]
-    assert (told["again"], told["without"], told["automatic"]) == (0, 0, 5)
+def test_analyze_reads_and_writes_by_the_tables_keys(results):
+    assert "there are no statistics" in results["before"]
+    assert results["analyzed"] == [400, 4, []]
+    assert results["other"] == [400, 4]
+    assert (results["again"], results["without"], results["automatic"]) == (0, 0, 5)
 
 
-def test_planning_and_functions_read_by_the_tables_keys(told):
-    assert told["label"].startswith("4 -> 1 files")
-    assert told["rows"] == ["n6"]
-    assert told["summary"][0] == {"min": "0", "max": "399", "count": 400}
-    assert (told["files"], told["source"], told["verified"], told["garbage"]) == (4, 2, True, 0)
+def test_planning_and_functions_read_by_the_tables_keys(results):
+    assert results["label"].startswith("4 -> 1 files")
+    assert results["rows"] == ["n6"]
+    assert results["summary"][0] == {"min": "0", "max": "399", "count": 400}
+    assert (results["files"], results["source"], results["verified"], results["garbage"]) == (4, 2, True, 0)
 
 
 def test_commands_use_the_tables_keys(driver):
     assert driver["files by command"] == 4
 
 
-def test_keys_are_the_tables_and_asked_for_again_if_they_end(told, catalog):
-    assert told["has_keys"] == (catalog.name != SIGNING)
-    assert told.get("renewed", False) == (catalog.name in REST)
+def test_keys_are_the_tables_and_asked_for_again_if_they_end(results, catalog):
+    assert results["has_keys"] == (catalog.name != SIGNING)
+    assert results.get("renewed", False) == (catalog.name in REST)
 
 
-def test_each_request_had_a_key_of_its_own_table(told, catalog):
+def test_each_request_had_a_key_of_its_own_table(results, catalog):
     assert catalog.guard.refused == []
     assert any("/_metastore/" in request for request in catalog.guard.requests)
 
 
-def test_an_object_is_written_by_one_request(told, catalog):
+def test_an_object_is_written_by_one_request(results, catalog):
     objects = [request for request in catalog.guard.requests if "/_metastore/objects/" in request]
     puts = [request for request in objects if request.startswith("PUT ")]
     assert len(puts) == len(set(puts)) == len(catalog.read_all("_metastore/objects/"))
@@ -176,7 +176,7 @@ def test_nothing_of_a_key_is_shown_or_written(driver, catalog):
 
 
 @pytest.mark.parametrize("catalog", [*REST, "jdbc"], indirect=True)
-def test_pyiceberg_tables_are_opened_by_their_keys(told, catalog, monkeypatch):
+def test_pyiceberg_tables_are_opened_by_their_keys(results, catalog, monkeypatch):
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     for name, value in program.NO_INSTANCE.items():

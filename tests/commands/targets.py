@@ -1,4 +1,4 @@
-"""Tables that a row-level command changes, and can be given back their former rows."""
+"""Tables that a row-level command changes, and whose former rows can be restored."""
 
 from __future__ import annotations
 

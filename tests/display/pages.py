@@ -89,4 +89,4 @@ class Page(HTMLParser):
             self.texts.append(data)
 
     def all(self, tag):
-        return [attributes for found, attributes in self.elements if found == tag]
+        return [attributes for name, attributes in self.elements if name == tag]

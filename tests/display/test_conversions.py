@@ -24,11 +24,11 @@ mpl.use("Agg")
 @pytest.mark.parametrize("verb", ["summary", "files", "columns", "snapshots"])
 def test_answers_are_arrow_streams(location, verb):
     answer = getattr(metastore.open(str(location)), verb)()
-    told = answer.to_arrow()
-    assert pa.table(answer) == told
+    arrow_table = answer.to_arrow()
+    assert pa.table(answer) == arrow_table
     assert pl.DataFrame(answer).equals(answer.to_polars())
     assert answer.to_polars().columns == list(answer.columns)
-    assert duckdb.sql("SELECT * FROM answer").fetchall() == duckdb.sql("SELECT * FROM told").fetchall()
+    assert duckdb.sql("SELECT * FROM answer").fetchall() == duckdb.sql("SELECT * FROM arrow_table").fetchall()
     assert list(answer.to_pandas()) == list(answer.columns)
 
 
@@ -41,8 +41,8 @@ def test_an_empty_answer_keeps_its_types(location):
 
 def answer_of(kind: str, names: str, *rows: tuple) -> metastore.Answer:
     columns = tuple(names.split())
-    found = tuple(dict(zip(columns, row, strict=True)) for row in rows)
-    return metastore.Answer(kind, "db.t", columns, found, column_name="price")
+    cells = tuple(dict(zip(columns, row, strict=True)) for row in rows)
+    return metastore.Answer(kind, "db.t", columns, cells, column_name="price")
 
 
 def histogram(*bins: tuple) -> metastore.Answer:

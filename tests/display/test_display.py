@@ -146,7 +146,7 @@ def test_numbers_as_short_as_they_tell_something(value, shown):
     assert numbers.format_number(value) == shown
 
 
-def test_texts_that_are_cut_are_told_apart():
+def test_texts_that_are_cut_can_be_distinguished():
     prefix = "https://shop.example/very/long/common/"
     shown = shortening.shorten_alike([f"{prefix}p{i}" for i in (12345, 67890)], 40)
     assert shown == ["https://shop.…ong/common/p12345", "https://shop.…ong/common/p67890"]
@@ -166,7 +166,7 @@ def test_a_filtered_summary_looks_like_a_summary(location):
     assert shown.splitlines()[1].split() == (GOLDEN / "summary-160.txt").read_text("utf-8").splitlines()[1].split()
 
 
-def test_the_zone_of_timestamps_is_told(location):
+def test_the_zone_of_timestamps_is_shown(location):
     rows = [{**row, "column_type": "timestamp"} for row in metastore.open(str(location)).summary()]
     answer = Summary("summary", "db.t", tuple(rows[0]), tuple(rows), zone="Europe/Zurich")
     assert "timestamps in Europe/Zurich" in plain_text.render_complete(answer)
@@ -196,9 +196,9 @@ def test_nothing_is_left_out_silently(kind, width):
     values |= {field.name: 0.123456789 for field in FUNCTIONS[kind] if pa.types.is_floating(field.type)}
     shown = on_terminal(metastore.Answer(kind, "db.t", names, (values,)), width)
     assert max(map(len, shown.splitlines())) <= width
-    told = " ".join(shown.split())
+    text = " ".join(shown.split())
     unsaid = columns.IN_CAPTION.get(kind, ())
-    assert [name for name in names if columns.column_heading(name) not in told and name not in unsaid] == []
+    assert [name for name in names if columns.column_heading(name) not in text and name not in unsaid] == []
 
 
 def test_a_summary_shows_what_is_approximate(location):

@@ -108,8 +108,8 @@ ALERTS = {
 @pytest.mark.parametrize("kind", ALERTS)
 def test_what_stands_out(kind):
     rows = [summary_row("plain"), summary_row("odd", **ALERTS[kind])]
-    found = find_alerts(contents(*map(ColumnContents, rows)))
-    assert [(one.column, one.kind) for one in found] == [("odd", kind)]
+    alerts = find_alerts(contents(*map(ColumnContents, rows)))
+    assert [(one.column, one.kind) for one in alerts] == [("odd", kind)]
 
 
 def test_badly_clustered_where_a_statement_would_help_and_the_table_has_files():
@@ -210,8 +210,8 @@ def test_numbers_stay_in_one_line_and_have_room():
 
 def test_an_axis_ends_as_its_column_does():
     edges = (0.0, 5000.5, 9999.99)
-    told = texts_of(column("price", "double", min="0.0", max="9999.99", edges=edges))
-    assert {"10,000", "9,999.99", "highest bar 4.44 %"} <= {*told}
+    texts = texts_of(column("price", "double", min="0.0", max="9999.99", edges=edges))
+    assert {"10,000", "9,999.99", "highest bar 4.44 %"} <= {*texts}
     years = texts_of(column("year", "int", min="1900", max="2026", edges=range(1900, 2027, 9)))
     assert not any(re.fullmatch(r"~?[12],\d{3}", text) for text in years)
 
@@ -227,9 +227,9 @@ def quantiles(*texts, error=0.0):
 def test_quantiles_of_long_texts_say_what_is_exact_of_them():
     prefix = "https://shop.example/very/long/common/prefix/"
     one = column("url", "string", min=prefix + "a", max=prefix + "b")
-    told = texts_of(replace(one, quantiles=quantiles(prefix + "a…", prefix + "b…")))
-    assert {"ranks exact, of long texts the beginning", "https://shop.…mmon/prefix/a…"} <= {*told}
-    assert not any(text.startswith("~https") for text in told)
+    texts = texts_of(replace(one, quantiles=quantiles(prefix + "a…", prefix + "b…")))
+    assert {"ranks exact, of long texts the beginning", "https://shop.…mmon/prefix/a…"} <= {*texts}
+    assert not any(text.startswith("~https") for text in texts)
     alike = texts_of(replace(one, quantiles=quantiles(prefix + "…", prefix + "…", prefix + "…")))
     assert {"0 % to 20 %", prefix + "…", "what follows is not kept"} <= {*alike}
     assert "~a" in texts_of(replace(one, quantiles=quantiles("a", "b", error=0.001)))
@@ -251,9 +251,9 @@ def test_of_a_location(tmp_path):
     made.level(
         tmp_path, [Content("bigint", [pa.array([1, 2, 3, 4])], ["complete"]), Content("string", texts, ["complete"])]
     )
-    found = metastore.report(str(tmp_path))
-    assert (found.subject, found.columns) == ("db.t", 2)
-    page = Page(found.save(tmp_path / "t.html").read_text("utf-8"))
+    report = metastore.report(str(tmp_path))
+    assert (report.subject, report.columns) == ("db.t", 2)
+    page = Page(report.save(tmp_path / "t.html").read_text("utf-8"))
     assert [len(page.all("article")), len(page.all("table"))] == [2, 4]  # of all columns, values of both, layout
     assert "66.7 %" in page.texts
 
@@ -263,6 +263,6 @@ def test_of_two_tables(tmp_path):
         (tmp_path / name).mkdir()
         made.level(tmp_path / name, [Content("bigint", [pa.array(values)], ["complete"])])
     page = Page(metastore.report(str(tmp_path / "b"), other=str(tmp_path / "a")).html)
-    told = [text.strip() for text in page.texts]
-    assert [told[told.index(measure) + 1 :][:6].count("+50") for measure in ("min", "max")] == [1, 1]
-    assert "drifted" in told
+    texts = [text.strip() for text in page.texts]
+    assert [texts[texts.index(measure) + 1 :][:6].count("+50") for measure in ("min", "max")] == [1, 1]
+    assert "drifted" in texts

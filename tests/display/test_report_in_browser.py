@@ -23,60 +23,60 @@ pytestmark = [
 ]
 
 USE = """
-const found = {};
+const state = {};
 const rows = () => Array.from(document.querySelectorAll("#index tbody tr")).filter((row) => !row.hidden);
 const names = () => rows().map((row) => row.cells[0].textContent);
 const shown = () => Array.from(document.querySelectorAll("article")).filter((card) => !card.hidden).length;
 const search = document.getElementById("search");
 const type = (text) => { search.value = text; search.dispatchEvent(new Event("input")); };
-found.all = shown();
+state.all = shown();
 type("price int");
-found.searched = [names(), shown(), document.getElementById("found").textContent];
+state.searched = [names(), shown(), document.getElementById("found").textContent];
 type("");
 document.getElementById("only").click();
-found.with_alerts = names();
+state.with_alerts = names();
 document.getElementById("only").click();
 const head = document.querySelectorAll("#index thead button")[3];
 head.click();
-found.up = names();
+state.up = names();
 head.click();
 const first = document.querySelector("#cards article h3 bdi").textContent;
-found.down = [names(), first, document.querySelectorAll("#index [aria-sort]").length];
+state.down = [names(), first, document.querySelectorAll("#index [aria-sort]").length];
 const back = () => getComputedStyle(document.body).backgroundColor;
 const themes = [back()];
 for (const _ of [1, 2, 3]) { document.getElementById("theme").click(); themes.push(back()); }
-found.themes = themes;
+state.themes = themes;
 const chart = document.querySelector("article .chart");
 chart.focus();
 const press = (key) => chart.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
 ["ArrowRight", "ArrowRight"].forEach(press);
 const tip = document.getElementById("tip").textContent;
-found.bar = [document.activeElement === chart, tip, chart.getAttribute("aria-label")];
+state.bar = [document.activeElement === chart, tip, chart.getAttribute("aria-label")];
 type("no such column");
 location.hash = "#c1";
 setTimeout(() => {
-  found.jumped = [document.activeElement.id, shown()];
-  found.room = [document.documentElement.scrollWidth, innerWidth];
-  document.documentElement.dataset.found = JSON.stringify(found);
+  state.jumped = [document.activeElement.id, shown()];
+  state.room = [document.documentElement.scrollWidth, innerWidth];
+  document.documentElement.dataset.state = JSON.stringify(state);
 }, 200);
 """
 
 
 USE_WIDE = """
-const found = {};
+const state = {};
 const articles = Array.from(document.querySelectorAll("article"));
 const drawn = () => articles.filter((card) => card.hasChildNodes()).length;
-found.all = articles.length;
+state.all = articles.length;
 setTimeout(() => {
   const first = document.querySelector("article");
-  found.first = [first.querySelector("h3 bdi").textContent, first.querySelector(".chart").tabIndex];
-  found.few = drawn() < articles.length / 2;
+  state.first = [first.querySelector("h3 bdi").textContent, first.querySelector(".chart").tabIndex];
+  state.few = drawn() < articles.length / 2;
   location.hash = "#c1234";
 }, 500);
 setTimeout(() => {
   const card = document.activeElement;
-  found.jumped = [card.id, card.querySelector("h3 bdi").textContent, card.querySelectorAll("svg.chart").length];
-  document.documentElement.dataset.found = JSON.stringify(found);
+  state.jumped = [card.id, card.querySelector("h3 bdi").textContent, card.querySelectorAll("svg.chart").length];
+  document.documentElement.dataset.state = JSON.stringify(state);
 }, 1500);
 """
 
@@ -87,15 +87,15 @@ def run(html, folder, width, use=USE):
     allowed = html.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
     page = folder / "page.html"
     page.write_text(allowed.replace("</body>", f"<script>{use}</script></body>"), "utf-8")
-    asked = [
+    command = [
         *(BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"),
         *(f"--window-size={width},900", "--virtual-time-budget=3000", "--dump-dom", page.as_uri()),
     ]
     done = subprocess.run(
-        asked, check=True, capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": str(folder)}
+        command, check=True, capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": str(folder)}
     )
-    (found,) = re.findall(r'data-found="([^"]*)"', done.stdout)
-    return json.loads(found.replace("&quot;", '"').replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    (state,) = re.findall(r'data-state="([^"]*)"', done.stdout)
+    return json.loads(state.replace("&quot;", '"').replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
 
 
 @pytest.mark.parametrize("width", [1100, 500])
@@ -106,24 +106,24 @@ def test_in_use(width, tmp_path):
         column(HOSTILE, values=(HOSTILE,), approx_unique=9),
         column("gone", "string", null_count=ROWS, null_percentage=100.0, approx_unique=None),
     ]
-    found = run(render_page(contents(*columns)), tmp_path, width)
-    assert found["all"] == 4
-    assert found["searched"] == [["price_id"], 1, "1 of 4"]
-    assert found["with_alerts"] == ["gone"]
-    assert found["up"] == [HOSTILE, "price", "price_id", "gone"]  # what is not known comes last
-    assert found["down"] == [["price_id", "price", HOSTILE, "gone"], "price_id", 1]
-    auto, light, dark, again = found["themes"]
+    state = run(render_page(contents(*columns)), tmp_path, width)
+    assert state["all"] == 4
+    assert state["searched"] == [["price_id"], 1, "1 of 4"]
+    assert state["with_alerts"] == ["gone"]
+    assert state["up"] == [HOSTILE, "price", "price_id", "gone"]  # what is not known comes last
+    assert state["down"] == [["price_id", "price", HOSTILE, "gone"], "price_id", 1]
+    auto, light, dark, again = state["themes"]
     assert auto == again
     assert light != dark
-    has_focus, told, label = found["bar"]
+    has_focus, tip, label = state["bar"]
     assert has_focus
-    assert re.fullmatch(r"[\d,.]+ to [\d,.]+: [\d.]+ %", told)
-    assert label == told
-    assert found["jumped"] == ["c1", 4]
-    assert found["room"][0] <= found["room"][1]
+    assert re.fullmatch(r"[\d,.]+ to [\d,.]+: [\d.]+ %", tip)
+    assert label == tip
+    assert state["jumped"] == ["c1", 4]
+    assert state["room"][0] <= state["room"][1]
 
 
 def test_two_thousand_columns(tmp_path):
     html = render_page(contents(*(column(f"c{i}", "int") for i in range(2000))))
-    found = run(html, tmp_path, 1100, USE_WIDE)
-    assert found == {"all": 2000, "first": ["c0", 0], "few": True, "jumped": ["c1234", "c1234", 1]}
+    state = run(html, tmp_path, 1100, USE_WIDE)
+    assert state == {"all": 2000, "first": ["c0", 0], "few": True, "jumped": ["c1234", "c1234", 1]}

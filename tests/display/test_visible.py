@@ -37,7 +37,7 @@ HARMLESS = "São Paulo, 東京　都, naïve, שלום, 👍🏽, a\u00a0b"
 
 
 def acts(text: str) -> set[str]:
-    """What in a text acts; ends of lines are told apart by what stands in the lines."""
+    """The characters of a text that act on a terminal, apart from ends of lines."""
     return {char for char in text if char in ACTING or unicodedata.category(char) in ("Cf", "Cs")} - {"\n"}
 
 
@@ -64,12 +64,12 @@ def place(tmp_path_factory) -> Path:
 
 def answers(place: Path) -> dict[str, metastore.Answer]:
     opened = metastore.open(str(place))
-    asked = {verb: getattr(opened, verb)() for verb in ("summary", "files", "columns", "snapshots")}
+    results = {verb: getattr(opened, verb)() for verb in ("summary", "files", "columns", "snapshots")}
     for verb in ("frequencies", "histogram", "quantiles"):
-        asked[verb] = getattr(opened, verb)(QUOTED)
-    asked["verify"] = metastore.verify(str(place))
-    asked["gc"] = metastore.gc(str(place))
-    return asked
+        results[verb] = getattr(opened, verb)(QUOTED)
+    results["verify"] = metastore.verify(str(place))
+    results["gc"] = metastore.gc(str(place))
+    return results
 
 
 @pytest.mark.parametrize("char", ACTING, ids=lambda char: f"U+{ord(char):04X}")
@@ -134,9 +134,9 @@ def test_json_holds_it_and_shows_it(place, command):
     verb, *rest = command
     done = CliRunner().invoke(app, [verb, str(place), *rest[1:], "--json"])
     assert not acts(done.stdout + done.stderr)
-    told = json.loads(done.stdout)
+    document = json.loads(done.stdout)
     if verb == "summary" and not rest:
-        assert told["rows"][0]["column_name"].strip("`") == COLUMN
+        assert document["rows"][0]["column_name"].strip("`") == COLUMN
 
 
 def test_a_lone_surrogate_is_shown():
@@ -163,10 +163,10 @@ def test_errors_show_it_and_hold_it(name):
 def test_lines_of_the_log_show_it(caplog):
     with caplog.at_level(logging.INFO):
         get_logger("metastore.tests").info("%s of %d: %s", ATTACK, 3, ValueError(ATTACK))
-    told = caplog.records[-1].getMessage()
-    assert "[red]" in told
-    assert not acts(told)
-    assert "\n" not in told
+    message = caplog.records[-1].getMessage()
+    assert "[red]" in message
+    assert not acts(message)
+    assert "\n" not in message
     cause = ValueError(ATTACK)
     record = logging.LogRecord("x", logging.INFO, "f", 1, "m", None, (ValueError, cause, None))
     assert not acts(VisibleFormatter().format(record))
@@ -176,11 +176,11 @@ def test_there_is_one_way_out():
     """Everything that is written for people, and every logger, passes what shows."""
     ways = re.compile(r"typer\.echo\(|\bprint\(|getLogger\(__name__|Console\(|sys\.std(out|err)\.write")
     elsewhere = re.compile(r">>>|^ *code = f?[\"']")  # in an example, or in another Python
-    found = []
+    places = []
     package = Path(metastore.__file__).parent
     for file in package.rglob("*.py"):
         lines = [line for line in file.read_text("utf-8").splitlines() if not elsewhere.search(line)]
-        found += [str(file.relative_to(package)) for line in lines if ways.search(line)]
+        places += [str(file.relative_to(package)) for line in lines if ways.search(line)]
     # A version, two fixed lines about a signal; `_write`, `_dump`, `_console` and its three uses.
-    assert set(found) - {"cli/output.py"} == {"cli/__init__.py", "cli/installation_commands.py", "cli/termination.py"}
-    assert (len(found), found.count("cli/output.py")) == (9, 6)
+    assert set(places) - {"cli/output.py"} == {"cli/__init__.py", "cli/installation_commands.py", "cli/termination.py"}
+    assert (len(places), places.count("cli/output.py")) == (9, 6)
