@@ -63,8 +63,6 @@ LIMITS = {
     **{f"{name} later": (1, 1) for name in ("summary", "frequencies", "histogram", "quantiles")},
 }
 """The most requests and round trips of each step."""
-LIMITS_OF_PARQUET = {"analyze again": (5, 5)}
-"""The rows of a directory's files are read from the statistics."""
 PATIENCE = 15.0
 """Seconds beyond all limits that a busy machine may take."""
 
@@ -108,11 +106,10 @@ def steps(driver, table) -> dict[str, Any]:
     return driver["requests"][table]
 
 
-def test_a_driver_asks_the_store_seldom(steps, table):
-    limits = {**LIMITS, **LIMITS_OF_PARQUET} if table == "parquet" else LIMITS
+def test_a_driver_asks_the_store_seldom(steps):
     for name in steps.keys() - {"analyze"}:
         requests = list_requests(steps[name])
-        most, rounds = limits[name]
+        most, rounds = LIMITS[name]
         assert min(1, most) <= len(requests) <= most, (name, requests)
         assert steps[name]["rounds"] <= rounds, (name, requests)
 

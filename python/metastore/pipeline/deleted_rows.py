@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from metastore.adapters.table_facts import TableFacts
     from metastore.format.data_files import DataFile
-    from metastore.format.manifest import Snapshot
+    from metastore.format.manifest import Manifest, Snapshot
     from metastore.store import Store
 
 
@@ -42,12 +42,11 @@ class DeletedRows:
     read: frozenset[str] = frozenset()
 
 
-def recall_deleted_rows(facts: TableFacts, store: Store) -> TableFacts:
+def recall_deleted_rows(facts: TableFacts, store: Store, manifest: Manifest) -> TableFacts:
     """Reuse the stored numbers of deleted rows, for data files whose delete files have not changed."""
     uncounted = {(file.key, file.delete_files) for file in _find_uncounted(facts)}
     if not uncounted:
         return facts
-    manifest = facts.own_manifest(store.read())
     return _with_counts(facts, _read_counts(store, manifest.snapshots, uncounted))
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from metastore.adapters.table_facts import TableFacts
+    from metastore.format.manifest import Manifest
     from metastore.format.table_column import Column
     from metastore.kernel.user_defined import StatisticPickle
     from metastore.spark_jobs.task_store import TaskStore
@@ -75,6 +76,7 @@ class PlanInputs:
     Attributes:
         task_store: The store as tasks reach it.
         snapshots_to_keep: The number of snapshots to keep.
+        manifest: The newest manifest when the ANALYZE began, or None; the store may have a newer one.
         access: How tasks open data files.
         is_repair: Whether all stored statistics are read first to find damage.
         extras: The ranks and value indexes to make besides statistics.
@@ -94,6 +96,7 @@ class PlanInputs:
     block_files: BlockFilesCache
     options: TableLevelOptions
     snapshots_to_keep: int
+    manifest: Manifest | None = None
     access: DataFileAccess = LOCAL_FILES
     is_repair: bool = False
     user_statistics: UserStatistics = field(default_factory=UserStatistics)
@@ -127,8 +130,10 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement, *, is_automati
     access = find_data_file_access(spark, facts, task_store)
     facts = wait_for_young_files(facts, store, load)
     block_files = BlockFilesCache(store)
-    facts = count_rows(spark, facts, store, block_files, access)
-    facts = recall_deleted_rows(facts, store)
+    manifest = store.read()
+    own_manifest = facts.own_manifest(manifest)
+    facts = count_rows(spark, facts, own_manifest, block_files, access)
+    facts = recall_deleted_rows(facts, store, own_manifest)
     # ANALYZE at depth `files` opens no data file.
     deleted = DeletedRows(facts) if statement.depth == FILES else count_deleted_rows(spark, facts)
     facts = deleted.facts
@@ -162,6 +167,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement, *, is_automati
         block_files=block_files,
         options=choose_options(values),
         snapshots_to_keep=values["spark.metastore.snapshots.keep"],
+        manifest=manifest,
         is_repair=statement.repair,
         user_statistics=users,
         failed_expressions=expressions.failed,

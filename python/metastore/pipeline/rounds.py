@@ -60,6 +60,8 @@ def run_in_turn(spark: SparkSession, statement: AnalyzeStatement, progress: bool
         with claim(inputs.store, statement.depth) as is_ours:
             if not is_ours:
                 return None
+            # Another driver may have finished the same work before the claim.
+            inputs = replace(inputs, manifest=inputs.store.read())
             report = _run(spark, inputs, running_progress, started)
         if report.committed:
             _tidy(inputs.store)
@@ -104,8 +106,8 @@ def _run(spark: SparkSession, inputs: PlanInputs, progress: Progress, started: f
 def _run_rounds(spark: SparkSession, inputs: PlanInputs, progress: Progress) -> RoundState:
     """Compute and commit missing statistics; repeat this if other writers committed meanwhile or damage appears."""
     state = RoundState.of(inputs)
+    manifest = inputs.manifest
     for _ in range(_ROUNDS):
-        manifest = inputs.store.read()
         state = _refuse_other_table(inputs, state, manifest)
         try:
             plan = make_plan(inputs, state, manifest)
@@ -120,6 +122,7 @@ def _run_rounds(spark: SparkSession, inputs: PlanInputs, progress: Progress) -> 
             state = state.with_damage([damage.block])
         if not state.is_stale:
             return state
+        manifest = inputs.store.read()
     if state.is_committed:  # other writers go on, but this snapshot has its statistics
         return state
     raise AnalyzeFailed(inputs.facts.name, "other writers kept changing its statistics", "Try again later.")

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from metastore.adapters.table_facts import Refusal, TableFacts
     from metastore.format.data_files import DataFile, FileKey
-    from metastore.store import Store
+    from metastore.format.manifest import Manifest
     from metastore.store.data_file_access import DataFileAccess
 
 _SLICES_OF_A_CORE = 4
 
 
 def count_rows(
-    spark: SparkSession, facts: TableFacts, store: Store, indexed: BlockFilesCache, access: DataFileAccess
+    spark: SparkSession, facts: TableFacts, manifest: Manifest, indexed: BlockFilesCache, access: DataFileAccess
 ) -> TableFacts:
     """Count the rows of the data files whose number of rows is unknown.
 
@@ -39,7 +39,7 @@ def count_rows(
     """
     if all(file.rows is not None for file in facts.files):
         return facts
-    stored = _read_row_counts(facts, store, indexed)
+    stored = _read_row_counts(manifest, indexed)
     files = [_with_rows(file, stored.get(file.key)) for file in facts.files]
     counts = _count_by_footers(spark, files, access)
     files = [_with_rows(file, counts.get(file.location)) for file in files]
@@ -61,9 +61,9 @@ def _with_rows(file: DataFile, rows: int | None) -> DataFile:
     return replace(file, rows=rows) if file.rows is None else file
 
 
-def _read_row_counts(facts: TableFacts, store: Store, indexed: BlockFilesCache) -> Mapping[FileKey, int]:
+def _read_row_counts(manifest: Manifest, indexed: BlockFilesCache) -> Mapping[FileKey, int]:
     counts: dict[FileKey, int] = {}
-    for block in facts.own_manifest(store.read()).blocks:
+    for block in manifest.blocks:
         try:
             (block_files,) = indexed.read([block])
         except BlockDamageError:

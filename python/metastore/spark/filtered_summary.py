@@ -118,11 +118,11 @@ def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
     block_files = BlockFilesCache(store)
     access = find_data_file_access(spark, facts, task_store)
     with raise_as_ours(facts.name):
-        counted = count_rows(spark, facts, store, block_files, access)
+        counted = count_rows(spark, facts, manifest, block_files, access)
     if len(counted.files) < len(facts.files):
         unreadable = counted.refused[-1]
         raise AnalyzeFailed(facts.name, f"{unreadable.subject} is refused: {unreadable.reason}")
-    facts = count_deleted_rows(spark, recall_deleted_rows(counted, store)).facts
+    facts = count_deleted_rows(spark, recall_deleted_rows(counted, store, manifest)).facts
     blocks = block_files.read(manifest.blocks)
     table = _divide_files(facts, query_filter, Coverage(blocks, facts.files), _count_live_rows(spark, facts))
     settings = {resolved.setting.key: resolved.value for resolved in configuration.resolve(spark, user="analyze")}
