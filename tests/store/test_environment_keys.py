@@ -21,7 +21,13 @@ HADOOPS_DEFAULT = """
     software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider,
     org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider
 """
-LOCATIONS = ["s3://lake/t", "s3a://lake/t", "gs://lake/t", "abfss://c@account.dfs.core.windows.net/t"]
+LOCATIONS = {
+    "s3://lake/t": ["fs.s3a.access.key", "AWS_ACCESS_KEY_ID"],
+    "s3a://lake/t": ["fs.s3a.access.key", "AWS_ACCESS_KEY_ID"],
+    "gs://lake/t": ["fs.gs.auth.service.account.json.keyfile", "GOOGLE_APPLICATION_CREDENTIALS"],
+    "abfss://c@account.dfs.core.windows.net/t": ["fs.azure.account.key", "AZURE_STORAGE_ACCOUNT_KEY"],
+}
+"""Locations, and what the error names for each."""
 
 
 @pytest.fixture
@@ -63,8 +69,8 @@ def test_a_location_without_keys_is_an_error_at_once(vendor, requests, location)
         metastore.open(location).summary()
     assert time.monotonic() - began < 3
     assert requests == []
-    assert "catalog of the table" in str(refused.value)
-    assert "spark.metastore.store" in str(refused.value)
+    for name in ("catalog of the table", "spark.metastore.store", *LOCATIONS[location]):
+        assert name in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +80,7 @@ def test_a_location_without_keys_is_an_error_at_once(vendor, requests, location)
         ("AWS_WEB_IDENTITY_TOKEN_FILE", "s3://lake/t"),
         ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "s3://lake/t"),
         ("GOOGLE_APPLICATION_CREDENTIALS", "gs://lake/t"),
-        ("AZURE_STORAGE_ACCOUNT_KEY", LOCATIONS[-1]),
+        ("AZURE_STORAGE_ACCOUNT_KEY", [*LOCATIONS][-1]),
     ],
 )
 def test_keys_of_the_environment_are_enough(vendor, monkeypatch, name, location):
