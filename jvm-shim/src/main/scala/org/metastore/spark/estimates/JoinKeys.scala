@@ -329,7 +329,7 @@ object JoinKeys extends PredicateHelper {
     /** Of the rows that are not null the share between the other side's least value and its greatest. */
     private def within(other: ColumnHistogram): Double =
       if (JoinKey.WithoutCommonAxis(values.dataType) || other.buckets.isEmpty || values.values <= 0) 1.0
-      else values.between(other.buckets.head.from, other.buckets.map(_.until).max) / values.values
+      else values.between(other.buckets.head.from, other.last.until) / values.values
   }
 
   private object JoinKey {

@@ -195,7 +195,7 @@ final class ScanStatistics(
     if (buckets.isEmpty) None
     else if (!isOrdered(dataType)) Some(statOfRemaining(restricted, rows, (None, None)))
     else {
-      val (lo, hi) = (buckets.head.lo, buckets.maxBy(_.until).hi)
+      val (lo, hi) = (buckets.head.lo, restricted.remaining.last.hi)
       Optional.when(isDescribed(restricted.column) && isFinite(dataType, lo, hi))(statOfRemaining(
         restricted,
         rows,

@@ -8,7 +8,7 @@ import org.metastore.spark.reason.{Indexed, Reason, ReasonCode, ReasonedFailure}
 final case class Release(format: FormatDescription, version: Option[String]) {
 
   /** The reason to leave its tables alone: it is older than any release whose members and meaning we know. */
-  def refusal: Option[Reason] =
+  lazy val refusal: Option[Reason] = // asked for each scan of each plan
     version.filter(FormatReleases.isBefore(_, format.oldest)).map(needs(format.oldest, _))
 
   /** The reason to leave its tables alone when it lacks a member. */

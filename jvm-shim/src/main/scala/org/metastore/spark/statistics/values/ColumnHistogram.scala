@@ -33,6 +33,9 @@ final class ColumnHistogram(
 
   lazy val distinct: Double = buckets.iterator.map(_.distinct).sum + (if (nans > 0) 1 else 0)
 
+  /** The bucket that ends last on the axis, of a histogram that has buckets. */
+  lazy val last: Bucket = buckets.reduce((a, b) => if (b.until > a.until) b else a) // maxBy boxes each number
+
   private lazy val sums: Array[Double] = buckets.scanLeft(0.0)(_ + _.rows)
   private lazy val lasts: Array[Double] =
     buckets.map(_.until).scanLeft(Double.NegativeInfinity)(math.max).tail
