@@ -15,6 +15,7 @@ import argparse
 import json
 import re
 import sys
+from collections import Counter
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -38,6 +39,8 @@ SOURCES = {"delta": delta_sources.compile_suites, "iceberg": iceberg_sources.com
 """What compiles the suites of projects that publish none."""
 NOT_RUN = "(the run itself)"
 """A test by the name of which `TestLog` says that the suite could not be run."""
+NOT_REACHED = "not run"
+"""The result of a test that a run ended before."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def main() -> None:
         unexplained += _report_unexplained(differences)
         table.add_row(*_cells(suite.name, off, on, differences))
     Console(width=None if sys.stdout.isatty() else 160).print(table)
-    print("\n".join(map(str, unexplained)) or "Every difference is explained.")
+    print("\n".join(describe(unexplained)) or "Every difference is explained.")
     print(f"Results and logs: {results_folder()}")
     sys.exit(1 if unexplained or not suites else 0)
 
@@ -159,9 +162,19 @@ def _first_line(result: dict[str, str]) -> str:
 
 def _report_unexplained(differences: Sequence[Difference]) -> list[Difference]:
     unexplained = [difference for difference in differences if not difference.why]
-    for difference in unexplained:
-        say(f"  not explained: {difference}")
+    for line in describe(unexplained):
+        say(f"  not explained: {line}")
     return unexplained
+
+
+def describe(differences: Sequence[Difference]) -> list[str]:
+    """Returns a text for each difference, and one a suite for its tests that one of the two runs did not reach."""
+    compared = [difference for difference in differences if NOT_REACHED not in (difference.off, difference.on)]
+    missed = Counter(difference.suite for difference in differences if difference not in compared)
+    return [
+        *map(str, compared),
+        *(f"{suite}: {count} tests were run in one way alone (see --minutes)" for suite, count in missed.items()),
+    ]
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -231,8 +244,8 @@ def compare(
     """Returns the tests that have another result in one run than in the other, explained where an explanation fits."""
     differences = []
     for test in {**off, **on}:
-        result_off = off.get(test, {}).get("result", "not run")
-        result_on = on.get(test, {}).get("result", "not run")
+        result_off = off.get(test, {}).get("result", NOT_REACHED)
+        result_on = on.get(test, {}).get("result", NOT_REACHED)
         if result_off == result_on and test != NOT_RUN:
             continue
         message = on.get(test, {}).get("message", "")

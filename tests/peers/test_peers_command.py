@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from iceberg_sources import rewrite
-from run import BY_CBO, HERE, NOT_RUN, Explanation, compare, explain_by_cbo
+from run import BY_CBO, HERE, NOT_RUN, Explanation, compare, describe, explain_by_cbo
 
 PASSED = {"result": "passed"}
 WRONG = {"result": "failed", "message": "Results do not match for query"}
@@ -44,6 +44,14 @@ def test_an_explanation_names_a_method_of_junit_for_all_its_parameters():
 def test_a_test_that_was_not_run_is_a_difference():
     (difference,) = compare("JoinSuite", {"t": PASSED}, {}, [])
     assert (difference.off, difference.on, difference.why) == ("passed", "not run", "")
+
+
+def test_tests_that_one_run_did_not_reach_are_counted():
+    differences = compare("JoinSuite", {"a": PASSED, "b": PASSED, "c": PASSED}, {"b": WRONG}, [])
+    assert describe(differences) == [
+        "JoinSuite: b: passed without us, failed with us\n    Results do not match for query",
+        "JoinSuite: 2 tests were run in one way alone (see --minutes)",
+    ]
 
 
 @pytest.mark.parametrize(
