@@ -8,6 +8,7 @@ import metastore
 from hudi.conftest import write
 from metastore.adapters import refusals
 from metastore.pipeline import compute
+from nightly import others_nightly
 from planner.plans import conf, files_read, rows
 
 pytestmark = pytest.mark.spark
@@ -53,7 +54,7 @@ FILES = {  # predicate: rows, files, and files where Spark has to read the data
 }
 
 
-@pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.fixture(params=others_nightly(["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def first(request, spark, tmp_path):
     """A table of two data files, analyzed, and what makes its writes."""
     place, options = str(tmp_path / "table"), {"hoodie.datasource.write.table.type": request.param}

@@ -6,6 +6,7 @@ import pytest
 
 import metastore
 from hudi.conftest import COLUMNS, ROW, append, create, location
+from nightly import others_nightly
 from planner import written
 from planner.plans import check_first, conf, files_read, labels, truth
 from planner.queries import SORTED
@@ -124,7 +125,7 @@ def test_files_of_later_instants_are_read(spark, written_to):
     assert spark.sql(f"SELECT * FROM {written_to} WHERE id = 50").count() == 1
 
 
-@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("kind", others_nightly(["mor", "cow"]))
 def test_kept_listings_are_of_the_partitions_and_the_instant_of_a_query(spark, table, kind):
     create(spark, table, f"{COLUMNS}, p STRING", "PARTITIONED BY (p)", kind=kind)
     row = f"{ROW}, concat('p', id DIV 100) AS p"
@@ -200,7 +201,7 @@ def permissive(adaptive: str):
     }
 
 
-@pytest.mark.parametrize("adaptive", ["false", "true"])
+@pytest.mark.parametrize("adaptive", others_nightly(["true", "false"]))
 def test_writes_reach_their_rows_whatever_the_statistics_say(spark, lied_about, adaptive):
     t = lied_about
     with conf(spark, **permissive(adaptive)):
@@ -217,7 +218,7 @@ def test_writes_reach_their_rows_whatever_the_statistics_say(spark, lied_about, 
         assert truth(spark, f"SELECT count(*) FROM {t} WHERE v = -3") == 20
 
 
-@pytest.mark.parametrize("adaptive", ["false", "true"])
+@pytest.mark.parametrize("adaptive", others_nightly(["true", "false"]))
 def test_an_overwrite_reads_all_that_it_is_to_keep(spark, lied_about, adaptive):
     t = lied_about
     with conf(spark, **permissive(adaptive)):
