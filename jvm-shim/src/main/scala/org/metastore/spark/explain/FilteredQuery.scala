@@ -8,7 +8,6 @@ import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{
   Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, SubqueryAlias, View
 }
-import org.apache.spark.sql.execution.CommandExecutionMode
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
@@ -28,16 +27,15 @@ final class FilteredQuery private (
     val condition: String,
     analyzed: LogicalPlan) {
 
-  /** The data files of which no row matches, and those of which every row is live and does, by path. */
+  /** Paths of the data files without a matching row, and of those in which every row is live and matches. */
   def files: (Seq[String], Seq[String]) = {
-    // Whoever asks for so many rows learns which files hold nothing else.
-    val most = Literal(Int.MaxValue)
-    val planned = session.sessionState.executePlan(
-      GlobalLimit(most, LocalLimit(most, analyzed)),
-      CommandExecutionMode.SKIP)
-    ScanDecisions.fromPlan(planned.executedPlan) match {
-      case Seq(one) =>
-        (one.pathsSkipped, one.files.paths.indices.filter(one.full.get(_)).map(one.files.paths(_)))
+    // A decision knows the files in which every row matches only under a LIMIT.
+    val limit = Literal(Int.MaxValue)
+    val limited = GlobalLimit(limit, LocalLimit(limit, analyzed))
+    ScanDecisions.fromPlan(PlannedQuery.fromPlan(session, limited).executedPlan) match {
+      case Seq(scan) =>
+        val paths = scan.files.paths
+        (scan.pathsSkipped, paths.indices.filter(scan.full.get(_)).map(paths(_)))
       case _ => (Nil, Nil)
     }
   }
@@ -47,42 +45,39 @@ object FilteredQuery extends AliasHelper {
   private val Supported = " It has to be SELECT .. FROM one table, or a view of one, with WHERE or without."
 
   /**
-   * What a query reads of its one table.
+   * Parses a query of one table.
    *
    * @throws org.apache.spark.sql.AnalysisException the query is wrong, or another one, or reads what is not shown to this user
    */
   def parse(session: SparkSession, query: String): FilteredQuery = {
-    val asked = analyze(session, query)
-    QueryPermission.require(session, asked)
-    val found = parts(asked)
-    val known = tableOf(found)
-    val name = TableLookup.sqlName(found.relation).getOrElse(SqlName(Seq(known.format, known.location)))
-    val condition = found.conditions.map(withoutQualifiers).reduceOption(And(_, _)).fold("true")(_.sql)
-    // What is read is this text: it has to mean the same.
-    val told =
-      try analyze(session, s"SELECT * FROM $name WHERE $condition")
-      catch { case _: AnalysisException => throw refused(s"its WHERE cannot be told in columns of $name") }
-    val again = parts(told)
-    if (tableOf(again).uuid != known.uuid || tableOf(again).current != known.current || source(
-        again) != source(found)) {
+    val analyzed = PlannedQuery.fromText(session, query).analyzed
+    QueryPermission.require(session, analyzed)
+    val read = parts(analyzed)
+    val table = tableOf(read)
+    val name = TableLookup.sqlName(read.relation).getOrElse(SqlName(Seq(table.format, table.location)))
+    val condition = conjunction(read.conditions.map(withoutQualifiers)).fold("true")(_.sql)
+    // Rows are read by this text: it has to mean the same as the query.
+    val rewritten =
+      try PlannedQuery.fromText(session, s"SELECT * FROM $name WHERE $condition").analyzed
+      catch { case _: AnalysisException => throw conditionRefused(name) }
+    val readAgain = parts(rewritten)
+    if (!isSameTable(tableOf(readAgain), table) || source(readAgain) != source(read))
       throw refused(s"it does not read $name as the name now stands for it")
-    }
-    if (normalized(again) != normalized(found)) throw refused(s"its WHERE cannot be told in columns of $name")
-    new FilteredQuery(session, name, condition, told)
+    if (normalized(readAgain) != normalized(read)) throw conditionRefused(name)
+    new FilteredQuery(session, name, condition, rewritten)
   }
 
-  private final case class Parts(relation: LogicalPlan, conditions: Seq[Expression])
+  private def isSameTable(one: LakeTable, other: LakeTable): Boolean =
+    one.uuid == other.uuid && one.current == other.current
 
-  private def analyze(session: SparkSession, query: String): LogicalPlan =
-    session.sessionState.executePlan(
-      session.sessionState.sqlParser.parsePlan(query),
-      CommandExecutionMode.SKIP).analyzed
+  /** What a query reads, and the conditions that its rows meet, in the relation's columns. */
+  private final case class Parts(relation: LogicalPlan, conditions: Seq[Expression])
 
   private def parts(plan: LogicalPlan, above: Seq[Expression] = Nil): Parts = plan match {
     case alias: SubqueryAlias => parts(alias.child, above)
     case view: View => parts(view.child, above)
     case Filter(condition, child) => parts(child, condition +: above)
-    // Conditions are told in what is below.
+    // Conditions above a projection are rewritten in the columns below it.
     case project: Project => parts(project.child, above.map(replaceAlias(_, getAliasMap(project))))
     case leaf: LeafNode =>
       above.foreach(requirePlain)
@@ -97,12 +92,12 @@ object FilteredQuery extends AliasHelper {
     }
   }
 
-  private def tableOf(found: Parts): LakeTable =
-    TableFormats.open(found.relation).getOrElse(throw refused(
-      s"it reads ${TableFormats.describe(found.relation)}, not ${TableFormats.kinds}"))
+  private def tableOf(read: Parts): LakeTable =
+    TableFormats.open(read.relation).getOrElse(throw refused(
+      s"it reads ${TableFormats.describe(read.relation)}, not ${TableFormats.kinds}"))
 
-  /** What the same table may be read by in different ways. */
-  private def source(found: Parts): Any = found.relation match {
+  /** How the table is read: its name and files, options and columns. Equal values mean the same rows. */
+  private def source(read: Parts): Any = read.relation match {
     case v2: DataSourceV2Relation =>
       (v2.table.name, v2.options.asCaseSensitiveMap, v2.output.map(column => (column.name, column.dataType)))
     case v1: LogicalRelation => v1.relation match {
@@ -117,9 +112,16 @@ object FilteredQuery extends AliasHelper {
     case column: AttributeReference => column.withQualifier(Nil)
   }
 
-  private def normalized(found: Parts): Option[Expression] =
-    found.conditions.filterNot(_ == Literal.TrueLiteral).reduceOption(And(_, _))
-      .map(QueryPlan.normalizeExpressions(_, found.relation.output).canonicalized)
+  private def normalized(read: Parts): Option[Expression] = {
+    val condition = conjunction(read.conditions.filterNot(_ == Literal.TrueLiteral))
+    condition.map(QueryPlan.normalizeExpressions(_, read.relation.output).canonicalized)
+  }
+
+  private def conjunction(conditions: Seq[Expression]): Option[Expression] =
+    conditions.reduceOption(And(_, _))
+
+  private def conditionRefused(name: String): MetastoreException =
+    refused(s"its WHERE cannot be told in columns of $name")
 
   private def refused(why: String): MetastoreException =
     MetastoreException.invalidArgument("query", s"$why", Supported)

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.plans.LeftSemi
 import org.apache.spark.sql.catalyst.plans.logical.{
   DeleteFromTable, Filter, Join, JoinHint, LogicalPlan, MergeIntoTable, UpdateTable
 }
-import org.apache.spark.sql.execution.{CommandExecutionMode, SparkPlan}
+import org.apache.spark.sql.execution.SparkPlan
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.ScanDecision
@@ -17,20 +17,20 @@ import org.metastore.spark.tables.{LakeTable, QueryPermission, TableFormats}
 /**
  * The query by which UPDATE, DELETE or MERGE finds its rows, for formats that plan it when the command runs.
  *
- * @param analyzed the rows of the target that the command may change
- * @param command  the verb
+ * @param analyzed the query, for the rows of the target that the command may change
+ * @param command  the first word of the statement
  */
 private[explain] final class FindingQuery private (
     analyzed: LogicalPlan,
     target: LakeTable,
     command: String) {
 
-  /** The decisions on its scans. */
+  /** The decisions on the scans of the query; `find` finds them in its plan. */
   def decisions(session: SparkSession, find: SparkPlan => Seq[ScanDecision]): Seq[ScanDecision] = {
     QueryPermission.require(session, analyzed)
-    val found = find(session.sessionState.executePlan(analyzed).executedPlan)
-    if (isPruned(session)) found
-    else found.map(_.withoutPruning(Reason(ReasonCode.RowLevelCommand, "command" -> command)))
+    val scans = find(PlannedQuery.fromPlan(session, analyzed).executedPlan)
+    if (isPruned(session)) scans
+    else scans.map(_.withoutPruning(Reason(ReasonCode.RowLevelCommand, "command" -> command)))
   }
 
   private def isPruned(session: SparkSession): Boolean = {
@@ -46,10 +46,10 @@ private[explain] object FindingQuery extends PredicateHelper {
   def fromStatement(session: SparkSession, statement: LogicalPlan): Option[FindingQuery] =
     for {
       (command, rows) <- rowsToChange(statement)
-      analyzed = session.sessionState.executePlan(rows, CommandExecutionMode.SKIP).analyzed
+      analyzed = PlannedQuery.fromPlan(session, rows).analyzed
       target <- TableFormats.open(leftmostLeaf(analyzed))
       if target.plansCommandsLate
-    } yield new FindingQuery(withKeysAlone(analyzed), target, command)
+    } yield new FindingQuery(withoutTargetConditions(analyzed), target, command)
 
   private def rowsToChange(statement: LogicalPlan): Option[(String, LogicalPlan)] = statement match {
     case delete: DeleteFromTable => Some("DELETE" -> Filter(delete.condition, delete.table))
@@ -66,12 +66,12 @@ private[explain] object FindingQuery extends PredicateHelper {
   /** The leaf of the target: the first that a query names. */
   private def leftmostLeaf(plan: LogicalPlan): LogicalPlan = plan.collectLeaves().head
 
-  // Conditions on the target choose no files of a MERGE: the format numbers the rows below them.
-  private def withKeysAlone(analyzed: LogicalPlan): LogicalPlan = analyzed match {
+  // The format numbers the rows of a MERGE's target below the conditions on the target: those choose no files.
+  private def withoutTargetConditions(analyzed: LogicalPlan): LogicalPlan = analyzed match {
     case join: Join =>
       val conjuncts = join.condition.toSeq.flatMap(splitConjunctivePredicates)
-      val ofBoth = conjuncts.filterNot(_.references.subsetOf(join.left.outputSet))
-      join.copy(condition = ofBoth.reduceOption(And(_, _)))
+      val remaining = conjuncts.filterNot(_.references.subsetOf(join.left.outputSet))
+      join.copy(condition = remaining.reduceOption(And(_, _)))
     case other => other
   }
 }

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Count
 import org.apache.spark.sql.catalyst.plans.logical.{
   CollectMetrics, Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project
 }
-import org.apache.spark.sql.execution.{CommandExecutionMode, SQLExecution}
+import org.apache.spark.sql.execution.SQLExecution
 
 import org.metastore.spark.pruning.ScanEstimate
 import org.metastore.spark.reason.MetastoreException
@@ -26,30 +26,29 @@ final case class OperatorEstimate(
     scan: Option[ScanEstimate],
     countedRows: Option[Long]) {
 
-  /** How many times the estimate is off, either way; of a scan that of the filter above it tells. */
+  /** The factor between estimated and counted rows, at least 1; None for a scan, whose rows are those after its filter. */
   def qError: Option[Double] = for {
-    expected <- rows
+    estimated <- rows
     counted <- countedRows
     if scan.isEmpty
   } yield {
-    val (one, other) = (math.max(1.0, expected.toDouble), math.max(1.0, counted.toDouble))
-    math.max(one / other, other / one)
+    val estimate = math.max(1.0, estimated.toDouble)
+    val count = math.max(1.0, counted.toDouble)
+    math.max(estimate / count, count / estimate)
   }
 }
 
 object OperatorEstimate {
   private val DetailChars = 200
-  private val Nowhere = -1
 
   /**
-   * Of each operator of a query, which is analyzed now, and optimized when it is asked for.
+   * The estimates of a query's operators. The query is analyzed now; it is optimized, and run to count rows, when the result is called.
    *
    * @throws org.apache.spark.sql.AnalysisException the query itself is wrong, or reads a table that is not shown to this user as
    *   it is
    */
   def fromQuery(session: SparkSession, query: String, run: Boolean): () => Seq[OperatorEstimate] = {
-    val plan = session.sessionState.sqlParser.parsePlan(query)
-    val planned = session.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
+    val planned = PlannedQuery.fromText(session, query)
     QueryPermission.require(session, planned.analyzed)
     if (run && planned.analyzed.exists(_.isInstanceOf[Command])) {
       throw MetastoreException.invalidArgument(
@@ -65,74 +64,91 @@ object OperatorEstimate {
       optimized: LogicalPlan,
       run: Boolean): Seq[OperatorEstimate] = {
     val counts = if (run) countRows(session, optimized) else Map.empty[Int, Long]
-    for (Operator(node, place, parent, counter, isLimited) <- operators(optimized)) yield {
+    for (operator <- operators(optimized)) yield {
+      val node = operator.node
       val stats = node.stats
       OperatorEstimate(
-        place,
-        parent,
+        operator.number,
+        operator.parent,
         node.nodeName,
         node.simpleString(DetailChars).take(DetailChars),
-        filtered(node).orElse(stats.rowCount),
+        rowsOfScan(node).orElse(stats.rowCount),
         stats.sizeInBytes,
         ScanDecisions.estimateOf(node),
-        counts.get(counter).filterNot(_ => isLimited))
+        operator.counter.flatMap(counts.get))
     }
   }
 
-  /** What the filter of a scan leaves: Spark is told of fewer rows where a semi join is going to look for some of them. */
-  private def filtered(node: LogicalPlan): Option[BigInt] =
+  /** The rows that the filter of a scan leaves: Spark gets a smaller number where a semi join will look for some of them. */
+  private def rowsOfScan(node: LogicalPlan): Option[BigInt] =
     if (node.isInstanceOf[LeafNode] || !isScan(node)) None
-    else ScanDecisions.estimateOf(node.collectLeaves().head).map(one => BigInt(math.max(1L, one.rows)))
+    else {
+      val estimate = ScanDecisions.estimateOf(node.collectLeaves().head)
+      estimate.map(ofScan => BigInt(math.max(1L, ofScan.rows)))
+    }
 
-  /** @param counter the operator whose rows are counted, which are its own too */
+  /**
+   * An operator of a plan.
+   *
+   * @param number  its number, from the root down
+   * @param counter the number of the operator with as many rows, above which they are counted; None where no count is its own
+   */
   private final case class Operator(
       node: LogicalPlan,
-      place: Int,
+      number: Int,
       parent: Option[Int],
-      counter: Int,
-      isLimited: Boolean)
+      counter: Option[Int])
 
   private def operators(plan: LogicalPlan): Seq[Operator] = {
+    val all = Seq.newBuilder[Operator]
     var next = 0
-    def below(node: LogicalPlan, parent: Option[Operator]): Seq[Operator] = {
-      val place = next
+    def add(node: LogicalPlan, parent: Option[Operator], isLimited: Boolean): Unit = {
+      val counter = if (isLimited) None else counterOf(next, parent)
+      val operator = Operator(node, next, parent.map(_.number), counter)
+      all += operator
       next += 1
-      val counter =
-        parent.fold(place)(above =>
-          if (!isScan(above.node)) place
-          else if (above.node.isInstanceOf[Project]) above.counter else Nowhere)
-      val limits = parent.exists(above =>
-        above.isLimited || above.node.isInstanceOf[GlobalLimit] || above.node.isInstanceOf[LocalLimit])
-      val operator = Operator(node, place, parent.map(_.place), counter, limits)
-      operator +: node.children.flatMap(below(_, Some(operator)))
+      for (child <- node.children) add(child, Some(operator), isLimited || isLimit(node))
     }
-    below(plan, None)
+    add(plan, None, isLimited = false)
+    all.result()
   }
 
-  /** What Spark reads as one: counted in between, it would be read without its filter, and whole. */
+  private def counterOf(number: Int, parent: Option[Operator]): Option[Int] = parent match {
+    case Some(above) if isScan(above.node) =>
+      if (above.node.isInstanceOf[Project]) above.counter else None
+    case _ => Some(number)
+  }
+
+  private def isLimit(node: LogicalPlan): Boolean =
+    node.isInstanceOf[GlobalLimit] || node.isInstanceOf[LocalLimit]
+
+  /** Whether Spark reads an operator in one with its scan: a counter in between would keep its filter from the scan. */
   private def isScan(node: LogicalPlan): Boolean = node match {
     case _: LeafNode => true
     case _: Project | _: Filter => node.children.forall(isScan)
     case _ => false
   }
 
-  /** Runs a plan with counters on top of operators and scans, numbered in the same order. */
+  /** Runs a plan with a counter above each operator and scan; the rows by the operator's number. */
   private def countRows(session: SparkSession, plan: LogicalPlan): Map[Int, Long] = {
-    val run = s"metastore.estimates ${UUID.randomUUID}:"
-    def counting(operator: Operator, of: Map[Option[Int], Seq[Operator]]): LogicalPlan = {
+    val prefix = s"metastore.estimates ${UUID.randomUUID}:"
+    val all = operators(plan)
+    val childrenOf = all.groupBy(_.parent)
+    def withCounters(operator: Operator): LogicalPlan = {
       val node =
         if (isScan(operator.node)) operator.node
-        else operator.node.withNewChildren(of.getOrElse(Some(operator.place), Nil).map(counting(_, of)))
+        else {
+          val children = childrenOf.getOrElse(Some(operator.number), Nil)
+          operator.node.withNewChildren(children.map(withCounters(_)))
+        }
       val rows = Alias(Count(Seq(Literal(1))).toAggregateExpression(), "rows")()
-      CollectMetrics(run + operator.place, Seq(rows), node, 0)
+      CollectMetrics(prefix + operator.number, Seq(rows), node, 0)
     }
-    val all = operators(plan)
-    val execution =
-      session.sessionState.executePlan(counting(all.head, all.groupBy(_.parent)), CommandExecutionMode.SKIP)
+    val execution = PlannedQuery.fromPlan(session, withCounters(all.head))
     SQLExecution.withNewExecutionId(execution, Some("metastore.estimates")) {
       execution.toRdd.foreachPartition((rows: Iterator[_]) => while (rows.hasNext) rows.next())
     }
-    for ((name, row) <- execution.observedMetrics if name.startsWith(run))
-      yield name.drop(run.length).toInt -> row.getLong(0)
+    for ((name, row) <- execution.observedMetrics if name.startsWith(prefix))
+      yield name.drop(prefix.length).toInt -> row.getLong(0)
   }
 }

@@ -19,10 +19,10 @@ import org.metastore.spark.reason.{Attempt, MetastoreException}
 import org.metastore.spark.scan.ScanDecisions
 
 /**
- * What was decided about one scan of a query that ran.
+ * The decision on one scan of a query that ran.
  *
  * @param endedMillis when the query ended, since the epoch
- * @param reasons     what left data files unread, and how many; or why the scan was left alone, with none
+ * @param reasons     each cause of unread data files with their number; the reason alone, with 0, where the scan was left alone
  */
 final case class HistoryEntry(
     endedMillis: Long,
@@ -34,8 +34,8 @@ final case class HistoryEntry(
     reasons: Seq[(String, Long)])
 
 /**
- * Follows the queries of one session: counts what pruning did, and keeps it while `spark.metastore.history.enabled` is on, the
- * newest of it.
+ * Follows the queries of one session: counts what pruning did, and keeps the newest decisions while
+ * `spark.metastore.history.enabled` is on.
  */
 private final class PruningHistory(session: WeakReference[SparkSession]) extends QueryExecutionListener {
   private val entries = new ArrayDeque[HistoryEntry]
@@ -57,64 +57,69 @@ private final class PruningHistory(session: WeakReference[SparkSession]) extends
 
   override def onFailure(function: String, query: QueryExecution, why: Exception): Unit = ()
 
-  private def keep(scans: Seq[ScanDecision], planning: Long): Unit = {
+  private def keep(scans: Seq[ScanDecision], planning: Long): Unit = synchronized {
     val now = System.currentTimeMillis
-    val made = scans.map { scan =>
-      HistoryEntry(now, scan.table, scan.total, scan.after.toLong, scan.bytesSkipped, planning, scan.unread)
+    for (scan <- scans) {
+      val read = scan.after.toLong
+      entries.addLast(
+        HistoryEntry(now, scan.table, scan.total, read, scan.bytesSkipped, planning, scan.unread))
     }
-    synchronized {
-      made.foreach(entries.addLast)
-      while (entries.size > PruningHistory.Most) entries.removeFirst()
-    }
+    while (entries.size > PruningHistory.MaxEntries) entries.removeFirst()
   }
 }
 
 object PruningHistory {
-  private val Most = 10000
-  private val Patience = 500L // milliseconds
-  private val Planning = Seq("optimization", "planning")
-  private val ofSessions = new WeakHashMap[SparkSession, PruningHistory]
+  private val MaxEntries = 10000
+  private val AwaitMillis = 500L
+  private val PlanningPhases = Seq("optimization", "planning")
+  private val bySession = new WeakHashMap[SparkSession, PruningHistory]
 
   private def planningMillis(query: QueryExecution): Long =
-    (for (name <- Planning; phase <- query.tracker.phases.get(name)) yield phase.durationMs).sum
+    (for (name <- PlanningPhases; phase <- query.tracker.phases.get(name)) yield phase.durationMs).sum
 
-  /** Notes the queries of a session from now on. */
+  /** Begins to follow the queries of a session, unless it is followed already. */
   private[explain] def follow(session: SparkSession): Unit = synchronized {
-    if (!ofSessions.containsKey(session)) {
+    if (!bySession.containsKey(session)) {
       PruningMetrics.show(session.sparkContext)
       val history = new PruningHistory(new WeakReference(session))
-      ofSessions.put(session, history)
+      bySession.put(session, history)
       session.listenerManager.register(history)
     }
   }
 
-  /** The scans of a session's queries, the oldest first; of a table, by its name or the end of it. */
+  /** The scans of a session's queries, the oldest first; of one table, by its name or the end of its name. */
   def list(session: SparkSession, table: Option[String]): Seq[HistoryEntry] = {
-    ListenerQueue.await(session, Patience)
-    val known = synchronized(Option(ofSessions.get(session)))
-    val noted = known.fold(Seq.empty[HistoryEntry])(_.all)
-    requireNoted(session, noted)
-    def plain(name: String): String = name.replace("`", "").toLowerCase(Locale.ROOT)
-    noted.filter { entry =>
-      table.map(plain).forall(name => plain(entry.table) == name || plain(entry.table).endsWith(s".$name"))
-    }
+    ListenerQueue.await(session, AwaitMillis)
+    val history = synchronized(Option(bySession.get(session)))
+    val entries = history.toSeq.flatMap(_.all)
+    if (entries.isEmpty) requireEnabled(session)
+    entries.filter(entry => table.forall(isNamed(entry.table, _)))
   }
 
-  private def requireNoted(session: SparkSession, noted: Seq[HistoryEntry]): Unit = {
-    val conf = MetastoreConf.fromSession(session)
-    val off = Seq(
-      MetastoreConf.Enabled -> conf.enabled,
-      MetastoreConf.HistoryEnabled -> conf.historyEnabled).find(!_._2).map(_._1.key)
-    for (setting <- off if noted.isEmpty) {
-      throw MetastoreException.invalidArgument(
-        "metastore.history",
-        s"no query of this session was noted, because $setting is false",
-        s" SET $setting = true before the queries that are to be noted.")
-    }
+  /** Whether a name means a table: it is the table's name, or the end of it. */
+  private def isNamed(table: String, name: String): Boolean = {
+    val fullName = normalize(table)
+    val end = normalize(name)
+    fullName == end || fullName.endsWith(s".$end")
   }
+
+  private def normalize(name: String): String = name.replace("`", "").toLowerCase(Locale.ROOT)
+
+  /** Raises METASTORE_INVALID_ARGUMENT where a setting keeps queries from being noted. */
+  private def requireEnabled(session: SparkSession): Unit = {
+    val conf = MetastoreConf.fromSession(session)
+    if (!conf.enabled) throw notNoted(MetastoreConf.Enabled.key)
+    if (!conf.historyEnabled) throw notNoted(MetastoreConf.HistoryEnabled.key)
+  }
+
+  private def notNoted(setting: String): MetastoreException =
+    MetastoreException.invalidArgument(
+      "metastore.history",
+      s"no query of this session was noted, because $setting is false",
+      s" SET $setting = true before the queries that are to be noted.")
 }
 
-/** Begins to note what pruning does with a session's first query. */
+/** Begins to follow a session with its first query. */
 final class PruningHistoryRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     if (new MetastoreConf(SQLConf.get).enabled) Attempt.orNone(PruningHistory.follow(session))

@@ -20,12 +20,12 @@ private[explain] object PruningMetrics {
   private val bytesSkipped: Counter = registry.counter("bytesSkipped")
   private val planningMillis: Counter = registry.counter("planningMillis")
 
-  /** Shows them, from the first query on. */
+  /** Registers the counters with Spark's metrics system. */
   def show(context: SparkContext): Unit = MetricsSource.register(context, Name, registry)
 
-  /** Counts the scans of a query that ran, and what it took to plan it. */
-  def count(decisions: Seq[ScanDecision], planning: Long): Unit = {
-    if (decisions.nonEmpty) planningMillis.inc(planning)
+  /** Counts the scans of a query that ran, and the time that its planning took. */
+  def count(decisions: Seq[ScanDecision], millis: Long): Unit = {
+    if (decisions.nonEmpty) planningMillis.inc(millis)
     for (scan <- decisions) {
       scans.inc()
       filesTotal.inc(scan.total)
