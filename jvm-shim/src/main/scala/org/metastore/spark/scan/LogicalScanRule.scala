@@ -1,7 +1,9 @@
 package org.metastore.spark.scan
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{IntegerLiteral, PredicateHelper, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  IntegerLiteral, PredicateHelper, SortOrder, SubqueryExpression
+}
 import org.apache.spark.sql.catalyst.plans.logical.{
   Aggregate, Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, Sort, V2WriteCommand
 }
@@ -68,32 +70,43 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
 
   private def rewriteNode(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan =
     plan match {
-      case Filter(condition, child) =>
-        val conjuncts = above.conjuncts ++ splitConjunctivePredicates(condition)
-        plan.mapChildren(rewrite(_, above.copy(conjuncts = conjuncts), planner))
+      case leaf: LeafNode => prepare(leaf, above, planner)
+      case command: Command => rewriteCommand(command, planner)
+      case aggregate: Aggregate if planner.answers =>
+        answer(aggregate, planner).getOrElse(rewriteChildren(aggregate, above, planner))
+      case other => rewriteChildren(other, above, planner)
+    }
+
+  private def rewriteChildren(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan = {
+    val context = contextBelow(plan, above, planner)
+    plan.mapChildren(rewrite(_, context, planner))
+  }
+
+  /** The filters, limit and order above the children of an operator. */
+  private def contextBelow(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): ScanContext =
+    plan match {
+      case Filter(condition, _) =>
+        above.copy(conjuncts = above.conjuncts ++ splitConjunctivePredicates(condition))
       // A LocalLimit bounds the rows, whatever operator is above it.
       case LocalLimit(IntegerLiteral(limit), _) if limit > 0 && (planner.limits || planner.topRows) =>
-        plan.mapChildren(rewrite(_, ScanContext(limit = Some(limit.toLong)), planner))
+        ScanContext(limit = Some(limit.toLong))
       case sort: Sort if sort.global && planner.topRows && above.isLimitAlone =>
-        plan.mapChildren(rewrite(_, above.copy(order = sort.order.headOption), planner))
+        above.copy(order = sort.order.headOption)
       // Filters above one of these do not reach a scan.
       case project: Project if above.conjuncts.isEmpty =>
-        val order =
-          above.order.map(first => first.copy(child = replaceAlias(first.child, getAliasMap(project))))
-        plan.mapChildren(rewrite(_, above.copy(order = order), planner))
-      case _: GlobalLimit if above.conjuncts.isEmpty && above.order.isEmpty =>
-        plan.mapChildren(rewrite(_, above, planner))
-      case aggregate: Aggregate if planner.answers =>
-        answer(aggregate, planner).getOrElse(plan.mapChildren(rewrite(_, ScanContext(), planner)))
-      case leaf: LeafNode =>
-        val isUnlimited = above.order.isEmpty && !planner.limits
-        prepare(leaf, if (isUnlimited) above.copy(limit = None) else above, planner)
-      case command: Command => prepareTarget(command, planner).mapChildren {
-          // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
-          case target: LeafNode if !LogicalScanRule.isQueryOf(command) => target
-          case query => rewrite(query, ScanContext(), planner)
-        }
-      case other => other.mapChildren(rewrite(_, ScanContext(), planner))
+        above.copy(order = above.order.map(belowProject(project, _)))
+      case _: GlobalLimit if above.conjuncts.isEmpty && above.order.isEmpty => above
+      case _ => ScanContext()
+    }
+
+  private def belowProject(project: Project, order: SortOrder): SortOrder =
+    order.copy(child = replaceAlias(order.child, getAliasMap(project)))
+
+  private def rewriteCommand(command: Command, planner: ScanPlanner): LogicalPlan =
+    prepareTarget(command, planner).mapChildren {
+      // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
+      case target: LeafNode if !LogicalScanRule.isQueryOf(command) => target
+      case query => rewrite(query, ScanContext(), planner)
     }
 
   private def answer(aggregate: Aggregate, planner: ScanPlanner): Option[LogicalPlan] =
@@ -106,10 +119,13 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     case other => other
   }
 
-  private def prepare(leaf: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan =
+  private def prepare(leaf: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan = {
+    val isUnlimited = above.order.isEmpty && !planner.limits
+    val context = if (isUnlimited) above.copy(limit = None) else above
     orUnchanged(leaf) {
-      RelationAdapters.first(_.prepare(leaf, above, planner)).getOrElse(leaf)
+      RelationAdapters.first(_.prepare(leaf, context, planner)).getOrElse(leaf)
     }
+  }
 
   private def orUnchanged(plan: LogicalPlan)(changed: => LogicalPlan): LogicalPlan =
     ScanPlanner.recover(plan.nodeName, plan)(changed)
