@@ -52,14 +52,20 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
   private def prune(join: Join, target: KeyTarget): LogicalPlan = join match {
     case ExtractEquiJoinKeys(kind, leftKeys, rightKeys, _, _, left, right, _)
         if join.getTagValue(Pruned).isEmpty =>
-      val byRight = keysOfRight(kind, right, rightKeys).flatMap(pruneSide(target, left, leftKeys, _))
-      val byLeft = if (byRight.isDefined) None
-      else keysOfLeft(kind, left, leftKeys).flatMap(pruneSide(target, right, rightKeys, _))
-      if (byRight.isEmpty && byLeft.isEmpty) join
-      else {
-        val copy = WithTags(join.copy(left = byRight.getOrElse(left), right = byLeft.getOrElse(right)), join)
-        copy.setTagValue(Pruned, true)
-        copy
+      def withLeft = for {
+        keys <- keysOfRight(kind, right, rightKeys)
+        pruned <- pruneSide(target, left, leftKeys, keys)
+      } yield join.copy(left = pruned)
+      def withRight = for {
+        keys <- keysOfLeft(kind, left, leftKeys)
+        pruned <- pruneSide(target, right, rightKeys, keys)
+      } yield join.copy(right = pruned)
+      withLeft.orElse(withRight) match {
+        case Some(pruned) =>
+          val copy = WithTags(pruned, join)
+          copy.setTagValue(Pruned, true)
+          copy
+        case None => join
       }
     case other => other
   }
@@ -114,27 +120,33 @@ object JoinPruningRule {
 /** Finds the scan of ours that a join key comes from, below nodes that let a filter by the key pass. */
 private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingMerge]) {
 
+  /** Makes the filter of a scan by a key; None if it makes none. */
+  type MakeFilter = (LogicalPlan, Expression) => Option[Expression]
+
   /** The plan with a filter directly above the scan; None where the key does not reach one, or `filter` makes none. */
-  def above(
-      plan: LogicalPlan,
-      key: Expression)(filter: (LogicalPlan, Expression) => Option[Expression]): Option[LogicalPlan] =
+  def above(plan: LogicalPlan, key: Expression)(filter: MakeFilter): Option[LogicalPlan] =
     plan match {
       case project: Project if project.projectList.forall(_.deterministic) || numbersTarget(project) =>
-        above(project.child, RowFilters.below(project.projectList, key))(filter).map(child =>
-          project.copy(child = child))
-      case only @ Filter(condition, scan) if condition.deterministic && isTarget(scan) =>
-        filterOf(scan, key)(filter).map(more => only.copy(And(condition, more), withKeys(scan)))
+        val keyBelow = RowFilters.below(project.projectList, key)
+        for (child <- above(project.child, keyBelow)(filter)) yield project.copy(child = child)
+      case whole @ Filter(condition, scan) if condition.deterministic && isTarget(scan) =>
+        for (added <- filterOf(scan, key)(filter))
+          yield whole.copy(And(condition, added), withKeys(scan))
       case other: Filter if other.condition.deterministic =>
-        above(other.child, key)(filter).map(child => other.copy(child = child))
-      case join: Join if isFixed(join) =>
-        if (key.references.subsetOf(join.left.outputSet) && keepsLeft(join.joinType))
-          above(join.left, key)(filter).map(left => WithTags(join.copy(left = left), join))
-        else if (key.references.subsetOf(join.right.outputSet) && keepsRight(join.joinType))
-          above(join.right, key)(filter).map(right => WithTags(join.copy(right = right), join))
-        else None
-      case scan if isTarget(scan) => filterOf(scan, key)(filter).map(Filter(_, withKeys(scan)))
+        for (child <- above(other.child, key)(filter)) yield other.copy(child = child)
+      case join: Join if isFixed(join) => aboveSide(join, key)(filter)
+      case scan if isTarget(scan) =>
+        for (added <- filterOf(scan, key)(filter)) yield Filter(added, withKeys(scan))
       case _ => None
     }
+
+  /** The join with a filter on the side that has the key. */
+  private def aboveSide(join: Join, key: Expression)(filter: MakeFilter): Option[LogicalPlan] =
+    if (key.references.subsetOf(join.left.outputSet) && keepsLeft(join.joinType))
+      for (left <- above(join.left, key)(filter)) yield WithTags(join.copy(left = left), join)
+    else if (key.references.subsetOf(join.right.outputSet) && keepsRight(join.joinType))
+      for (right <- above(join.right, key)(filter)) yield WithTags(join.copy(right = right), join)
+    else None
 
   /** Whether a plan adds no more to the target of a MERGE than numbers and file names, by which the command knows its rows. */
   private def numbersTarget(plan: LogicalPlan): Boolean = plan match {
@@ -153,11 +165,9 @@ private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingM
 
   private def isFixed(join: Join): Boolean = join.condition.forall(_.deterministic)
 
-  private def filterOf(
-      scan: LogicalPlan,
-      key: Expression)(filter: (LogicalPlan, Expression) => Option[Expression]) = {
-    val plain = withoutNormalization(key)
-    if (isPrunable(scan, plain)) filter(scan, plain) else None
+  private def filterOf(scan: LogicalPlan, key: Expression)(filter: MakeFilter): Option[Expression] = {
+    val plainKey = withoutNormalization(key)
+    if (isPrunable(scan, plainKey)) filter(scan, plainKey) else None
   }
 
   // A filter on columns of one side may go below a join that neither adds rows to that side nor makes nulls of its columns.
