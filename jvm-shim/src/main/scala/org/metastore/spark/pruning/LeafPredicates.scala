@@ -24,33 +24,34 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
     case RLike(terms(term), Literal(pattern: UTF8String, StringType)) =>
       regular(term, pattern.toString, condition)
     case _ =>
-      leaf(condition, negated = false)
+      leaf(condition, holds = true)
   }
 
   /** The rule for rows where the condition is false: not where it is NULL. */
-  def negative(condition: Expression): Condition = leaf(condition, negated = true)
+  def negative(condition: Expression): Condition = leaf(condition, holds = false)
 
-  private def leaf(condition: Expression, negated: Boolean): Condition = condition match {
+  /** @param holds whether the rule is for rows where the condition is true, or for rows where it is false */
+  private def leaf(condition: Expression, holds: Boolean): Condition = condition match {
     case Literal(value, BooleanType) =>
-      if (value == !negated) Always else Never
+      if (value == holds) Always else Never
     case IsNull(child) =>
-      nullTest(child, isNull = !negated)
+      nullTest(child, isNull = holds)
     case IsNotNull(child) =>
-      nullTest(child, isNull = negated)
+      nullTest(child, isNull = !holds)
     case IsNaN(child) =>
-      onColumn(child)(NaNTest(_, !negated))
+      onColumn(child)(NaNTest(_, holds))
     case LiteralList(value, list) =>
-      if (negated) notIn(value, list, condition) else in(value, list, condition)
+      if (holds) in(value, list, condition) else notIn(value, list, condition)
     case StartsWith(terms(term), Literal(prefix: UTF8String, StringType)) =>
-      startsWith(term, prefix.getBytes, !negated)
+      startsWith(term, prefix.getBytes, inside = holds)
     case Like(terms(term), Literal(pattern: UTF8String, StringType), escape) =>
-      like(term, LikePattern.parse(pattern.toString, escape), negated, condition)
+      like(term, LikePattern.parse(pattern.toString, escape), holds, condition)
     case Comparison(left, Relation.NullSafeEqual, right) =>
-      compareNullSafe(left, right, negated, condition)
+      compareNullSafe(left, right, holds, condition)
     case Comparison(left, relation, right) =>
-      compare(left, if (negated) relation.negated else relation, right, condition)
+      compare(left, if (holds) relation else relation.negated, right, condition)
     case terms(term) if term.dataType == BooleanType =>
-      Member(term, LiteralValues.point(LongKey(if (negated) 0 else 1)), inside = true)
+      Member(term, LiteralValues.point(LongKey(if (holds) 1 else 0)), inside = true)
     case other =>
       unknown(other)
   }
@@ -75,8 +76,11 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
       literal: Literal,
       condition: Expression): Condition =
     if (literal.dataType != term.dataType) unknown(condition)
-    else LiteralValues.key(literal.value, term.dataType).fold(unknown(condition)) { key =>
-      memberOf(term, relation.values(key), relation.isInside)
+    else LiteralValues.key(literal.value, term.dataType) match {
+      case Some(key) =>
+        memberOf(term, relation.values(key), relation.isInside)
+      case None =>
+        unknown(condition)
     }
 
   /** The term has one of the values, of which there may be none. */
@@ -86,11 +90,11 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
   private def compareNullSafe(
       child: Expression,
       other: Expression,
-      negated: Boolean,
+      holds: Boolean,
       condition: Expression): Condition = other match {
     case Literal(null, _) =>
-      nullTest(child, isNull = !negated)
-    case _ if !negated =>
+      nullTest(child, isNull = holds)
+    case _ if holds =>
       compare(child, Relation.NullSafeEqual, other, condition)
     case _: Literal =>
       Condition.Or(nullTest(child, isNull = true), compare(child, Relation.NotEqual, other, condition))
@@ -114,9 +118,12 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
 
   private def withKeys(value: Expression, list: Seq[Any], condition: Expression)(
       make: (Term, Seq[Key]) => Condition): Condition =
-    terms.unapply(value).fold(unknown(condition)) { term =>
-      val keys = allowance.inTime(list).flatMap(LiteralValues.key(_, term.dataType)).toVector
-      if (keys.size == list.size) make(term, keys) else unknown(condition)
+    value match {
+      case terms(term) =>
+        val keys = allowance.inTime(list).flatMap(LiteralValues.key(_, term.dataType)).toVector
+        if (keys.size == list.size) make(term, keys) else unknown(condition)
+      case _ =>
+        unknown(condition)
     }
 
   private def startsWith(term: Term, prefix: Array[Byte], inside: Boolean): Condition =
@@ -127,13 +134,13 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
   private def like(
       term: Term,
       pattern: Option[LikePattern],
-      negated: Boolean,
+      holds: Boolean,
       condition: Expression): Condition = pattern match {
     case Some(LikePattern(exact, LikePattern.End)) =>
-      Member(term, LiteralValues.point(BytesKey(exact)), !negated)
+      Member(term, LiteralValues.point(BytesKey(exact)), inside = holds)
     case Some(LikePattern(prefix, LikePattern.Anything)) =>
-      startsWith(term, prefix, !negated)
-    case Some(LikePattern(prefix, LikePattern.Other)) if !negated =>
+      startsWith(term, prefix, inside = holds)
+    case Some(LikePattern(prefix, LikePattern.Other)) if holds =>
       impliesPrefix(term, prefix, condition)
     case _ =>
       unknown(condition)
