@@ -87,7 +87,7 @@ object TableLookup {
   def find(session: SparkSession, name: String): TableHandle = {
     val query = ReadPermission.asPermissionError(name)(selectAll(session, name))
     relation(query) match {
-      case r: DataSourceV2Relation if TableFormats.all.exists(_.isMetadataTable(r.table)) =>
+      case r: DataSourceV2Relation if TableFormats.isMetadataTable(r.table) =>
         throw MetastoreException.unsupportedTable(name, "it is a metadata table")
       case view: View => throw ofView(name, view)
       case other if other.children.nonEmpty => throw MetastoreException.rowsHidden(name)
@@ -152,43 +152,55 @@ object TableLookup {
 
   /** The analyzed query of all columns of what a name stands for. */
   private def selectAll(session: SparkSession, name: String): LogicalPlan = {
-    val state = session.sessionState
-    val parts =
-      try state.sqlParser.parseMultipartIdentifier(name)
-      catch {
-        case _: ParseException => throw MetastoreException.invalidArgument(
-            "table",
-            s"'$name' is not the name of a table",
-            ofPath(name))
-      }
-    def query = TableFormats.atPath(session, parts) match {
+    val parts = parse(session, name)
+    val analyzed =
+      try session.sessionState.analyzer.execute(queryOfAll(session, parts))
+      catch { case e: Exception => throw explain(session, name, parts, e) }
+    if (analyzed.exists(_.isInstanceOf[UnresolvedRelation])) throw notFound(session, parts)
+    analyzed
+  }
+
+  private def parse(session: SparkSession, name: String): Seq[String] =
+    try session.sessionState.sqlParser.parseMultipartIdentifier(name)
+    catch {
+      case _: ParseException =>
+        throw MetastoreException.invalidArgument(
+          "table",
+          s"'$name' is not the name of a table",
+          ofPath(name))
+    }
+
+  private def queryOfAll(session: SparkSession, parts: Seq[String]): LogicalPlan =
+    TableFormats.atPath(session, parts) match {
       case Some(relation) => Project(Seq(UnresolvedStar(None)), relation)
       // Parsers and analyzers of plug-ins may act on a name in a whole query alone.
       case None =>
-        state.sqlParser.parsePlan(s"SELECT * FROM ${SqlName.everyPart(fromInsideView(session, parts))}")
+        val name = SqlName.everyPart(fromInsideView(session, parts))
+        session.sessionState.sqlParser.parsePlan(s"SELECT * FROM $name")
     }
-    val analyzed =
-      try state.analyzer.execute(query)
-      catch {
-        case e: Exception if TableFormats.all.exists(_.isNotFound(e)) => throw notFound(session, parts)
-        case e: AnalysisException if NotFound.exists(code => e.getMessage.startsWith(s"[$code]")) =>
-          throw notFound(session, parts)
-        case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
-          throw MetastoreException.unsupportedTable(
-            name,
-            s"this Spark does not have the format ${parts.head}")
-        case UnreadableFile(file, reason) => throw MetastoreException.unsupportedTable(
-            name,
-            s"Spark cannot read the columns of $file: $reason",
-            " Replace or remove that file. A table of the catalog whose columns are declared (CREATE TABLE) is analyzed without it.")
-        case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
-          throw MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
-        case e: UnsupportedOperationException =>
-          requireReadable(session, parts)
-          throw e
-      }
-    if (analyzed.exists(_.isInstanceOf[UnresolvedRelation])) throw notFound(session, parts)
-    analyzed
+
+  /** The error to raise where a table's name cannot be resolved: one that says what is wrong with the table, else the failure itself. */
+  private def explain(
+      session: SparkSession,
+      name: String,
+      parts: Seq[String],
+      failure: Exception): Exception = failure match {
+    case e if TableFormats.all.exists(_.isNotFound(e)) => notFound(session, parts)
+    case e: AnalysisException if NotFound.exists(code => e.getMessage.startsWith(s"[$code]")) =>
+      notFound(session, parts)
+    case e if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
+      MetastoreException.unsupportedTable(name, s"this Spark does not have the format ${parts.head}")
+    case UnreadableFile(file, reason) =>
+      MetastoreException.unsupportedTable(
+        name,
+        s"Spark cannot read the columns of $file: $reason",
+        " Replace or remove that file. A table of the catalog whose columns are declared (CREATE TABLE) is analyzed without it.")
+    case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
+      MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
+    case e: UnsupportedOperationException =>
+      requireReadable(session, parts)
+      e
+    case e => e
   }
 
   /**
@@ -235,7 +247,8 @@ object TableLookup {
         // The session's catalog lists temporary views with the tables of each database.
         def isListed(table: Identifier) = parts.length == 1 || table.namespace.length == names.length
         val tables = Try(catalog.listTables(names).toSeq).getOrElse(Nil)
-        tables.filter(isListed).map(_.name).sorted
+        val listed = for (table <- tables if isListed(table)) yield table.name
+        listed.sorted
       case _ => Nil
     }
 
