@@ -32,7 +32,7 @@ final class FilterRequest private[spark] (
     output.map(column => joins.remainingShare(column.exprId)).product
 
   /** The conjuncts over columns of the statistics: Spark sees expressions where the statistics have columns. */
-  private val conditions = conjuncts.map(conjunct => resolver.replaceIn(conjunct).getOrElse(conjunct))
+  private val conditions = conjuncts.map(resolver.overColumns(_))
 
   def isEmpty: Boolean = conjuncts.isEmpty
 
@@ -47,7 +47,8 @@ final class FilterRequest private[spark] (
   private[estimates] def sparkShare(
       selected: Seq[Expression],
       stat: (String, DataType) => Option[ColumnStat]): Double = {
-    val asWritten = conjuncts.indices.filter(places(selected)).map(conjuncts).filterNot(isTaken)
+    val wanted = places(selected)
+    val asWritten = for (i <- conjuncts.indices if wanted(i) && !isTaken(conjuncts(i))) yield conjuncts(i)
     val columns = asWritten.flatMap(_.references).distinct
     val columnStats =
       for {

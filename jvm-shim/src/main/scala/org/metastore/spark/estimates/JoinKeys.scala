@@ -348,7 +348,7 @@ object JoinKeys extends PredicateHelper {
     }
 
     private def fromColumn(origin: Origin, column: Attribute, known: RelationColumns): Option[JoinKey] = {
-      val conjuncts = origin.conjuncts.map(conjunct => known.resolver.replaceIn(conjunct).getOrElse(conjunct))
+      val conjuncts = origin.conjuncts.map(known.resolver.overColumns(_))
       val (own, others) = conjuncts.filter(ValuePredicate.canEvaluate).partition(isOn(column, _))
       lazy val beside = new FilterSelectivity(others, known.resolver, histograms(_, known))
       for {

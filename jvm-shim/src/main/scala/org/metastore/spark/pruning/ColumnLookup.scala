@@ -25,6 +25,9 @@ trait ColumnResolver {
   /** An equal condition that reads columns in place of expressions; `None` where it holds no such expression. */
   def replaceIn(condition: Expression): Option[Expression] = None
 
+  /** The condition over columns: an equal one, or itself where it holds no such expression. */
+  final def overColumns(condition: Expression): Expression = replaceIn(condition).getOrElse(condition)
+
   /** Whether an attribute tells of a row where it is, and is not stored with it. */
   def isMetadata(root: Attribute): Boolean = ColumnResolver.marks.exists(root.metadata.contains)
 }

@@ -25,7 +25,7 @@ private[scan] final case class ScanContext(
     case (Some(rows), None) => Some(WantedRows(rows))
     case (Some(rows), Some(first)) =>
       val known = columns
-      val key = first.copy(child = known.replaceIn(first.child).getOrElse(first.child))
+      val key = first.copy(child = known.overColumns(first.child))
       for (by <- RowOrder.fromSort(key, known)) yield WantedRows(rows, Some(by))
   }
 }
