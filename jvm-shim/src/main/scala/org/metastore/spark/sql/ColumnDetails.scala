@@ -4,7 +4,6 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.contract.Contract
-import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.statistics.objects.{
   DetailRef, ObjectRef, RanksRef, Snapshot, SummaryRow, TableFileRow, ValueCount
 }
@@ -126,10 +125,7 @@ object ColumnDetails {
     /** The leaf of a name; raises METASTORE_INVALID_ARGUMENT where no values of it are stored. */
     def leaf(name: String): Leaf = {
       val leaf = context.leaf(session, name, context.described(requested, snapshot))
-      if (isOnlyCounted(leaf))
-        throw MetastoreException.invalidArgument(
-          "column",
-          s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
+      context.requireValues(leaf, snapshot)
       leaf
     }
 
@@ -141,14 +137,11 @@ object ColumnDetails {
 
     /** The details of a leaf; None where there are none, or only counts are stored. */
     def known(leaf: Leaf): Option[ColumnDetails] =
-      if (isOnlyCounted(leaf)) None
+      if (snapshot.isOnlyCounted(leaf.key)) None
       else file match {
         case None => rows.get(leaf.key).map(ofTable(leaf, _))
         case Some(row) => ofFile(leaf, row)
       }
-
-    private def isOnlyCounted(leaf: Leaf): Boolean =
-      snapshot.columns.exists(column => column.key == leaf.key && column.encoding.isEmpty)
 
     private def ordinal(leaf: Leaf): Int = snapshot.columns.indexWhere(_.key == leaf.key)
 
@@ -190,7 +183,7 @@ object ColumnDetails {
         // Frequencies and histograms of one file were written together: its place is the same in both.
         val place = listed.frequencies.orElse(listed.histograms).map(_.file)
         def inPlace(detail: Option[DetailRef]): Option[ObjectRef] =
-          detail.filter(known => place.contains(known.file)).map(_.ref)
+          for (known <- detail if place.contains(known.file)) yield known.ref
         val lists = inPlace(listed.frequencies)
         new ColumnDetails(
           context,

@@ -105,7 +105,7 @@ private final class KeptValues(context: TableContext, snapshot: Snapshot) {
 
   /** Values to look up by the columns' keys: all histograms are read at once. */
   def lookUps(leaves: Seq[Leaf]): Map[String, LookUps] = {
-    val ordinals = leaves.flatMap(leaf => rows.get(leaf.key)).map(_.column).toSet
+    val ordinals = Indexed.set(leaves.flatMap(leaf => rows.get(leaf.key)))(_.column)
     val histograms =
       snapshot.histograms.fold(Map.empty[Int, HistogramRow])(context.store.histograms(_, ordinals))
     val found = for {
@@ -145,11 +145,7 @@ private final class SortAdvice(
     Optional.when(files.length == keys.length)(files)
   }
 
-  private lazy val partitions: Seq[Array[Int]] =
-    for {
-      files <- live.toSeq
-      places <- files.indices.groupBy(files(_).partition).values
-    } yield places.toArray
+  private lazy val partitions: Seq[Array[Int]] = live.toSeq.flatMap(SortedFiles.partitions)
 
   /** @param read the files that a look-up of each value reads now */
   def advise(

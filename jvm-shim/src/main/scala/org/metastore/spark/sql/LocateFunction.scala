@@ -27,10 +27,7 @@ object LocateFunction extends TableFunction("locate") {
     val current = context.table.current
     val snapshot = context.snapshotWithColumns(current)
     val leaf = context.leaf(session, call.text("column"), context.table.leaves(current))
-    if (snapshot.columns.exists(column => column.key == leaf.key && column.encoding.isEmpty))
-      throw MetastoreException.invalidArgument(
-        "column",
-        s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
+    context.requireValues(leaf, snapshot)
     val value = call.value("value").fold(Literal(null, leaf.dataType))(valueOf(_, leaf))
     val (changed, files) =
       context.liveFiles(snapshot).partition(TableFormats.hasLogFiles(context.table.format) && !_.isWhole)

@@ -85,3 +85,12 @@ private[sql] final class SortedFiles(
     else whole.between(los.map(placed).minBy(_._1), his.map(placed).maxBy(_._1), nulls, nans)
   }
 }
+
+private[sql] object SortedFiles {
+
+  /** The places of the data files of each partition. */
+  def partitions(files: IndexedSeq[DataFile]): Seq[Array[Int]] = {
+    val places = files.indices.groupBy(files(_).partition)
+    places.values.map(_.toArray).toSeq
+  }
+}

@@ -154,6 +154,13 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     leaf.getOrElse(throw noLeaf(column, among, below))
   }
 
+  /** Raises METASTORE_INVALID_ARGUMENT for a column of which a snapshot stores no values. */
+  def requireValues(leaf: Leaf, snapshot: Snapshot): Unit =
+    if (snapshot.isOnlyCounted(leaf.key))
+      throw MetastoreException.invalidArgument(
+        "column",
+        s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
+
   /** The leaf that a call names as its `column`, else all of them. */
   def leavesOf(session: SparkSession, call: Arguments, all: IndexedSeq[Leaf]): IndexedSeq[Leaf] =
     call.optional("column").fold(all)(column => IndexedSeq(leaf(session, column, all)))
@@ -257,7 +264,7 @@ final class FileLevel(context: TableContext, snapshot: Snapshot) {
   def columns(rows: Seq[TableFileRow], keys: Seq[String]): Seq[FileColumnSummary] = {
     val byKey = Indexed.by(rows)(_.key)
     val position = Indexed.places(keys)
-    val known = inBlocks(rows) { (block, listed) =>
+    val summaries = inBlocks(rows) { (block, listed) =>
       val byOrdinal = Indexed.by(listed)(_.file)
       val columns = ordinals(block, position.keySet)
       if (listed.isEmpty || columns.isEmpty) Nil
@@ -267,7 +274,7 @@ final class FileLevel(context: TableContext, snapshot: Snapshot) {
       }
     }
     // Later blocks know more: the last row of a column stays.
-    val deepest = Indexed.by(known)(summary => (summary.file.path, summary.column.key))
+    val deepest = Indexed.by(summaries)(summary => (summary.file.path, summary.column.key))
     val order = Indexed.places(rows.map(_.path))
     deepest.values.toSeq.sortBy(summary => (order(summary.file.path), position(summary.column.key)))
   }

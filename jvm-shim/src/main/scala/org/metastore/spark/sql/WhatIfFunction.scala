@@ -24,23 +24,29 @@ object WhatIfFunction extends TableFunction("whatif") {
   private val WithStatistics = "statistics"
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val imagine: (ScanDecision, TableContext) => Prospect =
-      (namesIn(call, SortedBy), namesIn(call, WithStatistics)) match {
-        case (Some(names), None) =>
-          (decision, table) => new SortedTable(session, table, decision, names).prospect
-        case (None, Some(names)) =>
-          (decision, table) => Prospect.withStatistics(session, table, decision, names)
-        case _ => throw MetastoreException.invalidArgument(
-            "metastore.whatif",
-            s"give either $SortedBy or $WithStatistics")
-      }
+    val imagine = imagination(session, call)
     val scans = ExplainQuery.scans(session, call.text("query"))
-    val prospects = scans.decisions.map(decision => imagined(session, scans, decision)(imagine(decision, _)))
-    val mistakes = prospects.collect { case Left(mistake) => mistake }
+    val prospects = scans.decisions.map(imagined(session, scans, _, imagine))
+    val mistakes = for (Left(mistake) <- prospects) yield mistake
     if (mistakes.nonEmpty && mistakes.length == prospects.length) throw mistakes.head
     for (((decision, prospect), scan) <- scans.decisions.zip(prospects).zipWithIndex)
       yield row(scan, decision, prospect)
   }
+
+  /** Finds the prospect of a scan of a table, if the table were as the call says. */
+  private type Imagination = (ScanDecision, TableContext) => Prospect
+
+  private def imagination(session: SparkSession, call: Arguments): Imagination =
+    (namesIn(call, SortedBy), namesIn(call, WithStatistics)) match {
+      case (Some(names), None) =>
+        (decision, table) => new SortedTable(session, table, decision, names).prospect
+      case (None, Some(names)) =>
+        (decision, table) => Prospect.withStatistics(session, table, decision, names)
+      case _ =>
+        throw MetastoreException.invalidArgument(
+          "metastore.whatif",
+          s"give either $SortedBy or $WithStatistics")
+    }
 
   private def row(
       scan: Int,
@@ -60,15 +66,18 @@ object WhatIfFunction extends TableFunction("whatif") {
     }
 
   /** The prospect of a scan whose table has statistics, or why there is none. */
-  private def imagined(session: SparkSession, scans: QueryScans, decision: ScanDecision)(
-      imagine: TableContext => Prospect): Either[MetastoreException, Prospect] =
+  private def imagined(
+      session: SparkSession,
+      scans: QueryScans,
+      decision: ScanDecision,
+      imagine: Imagination): Either[MetastoreException, Prospect] =
     try decision.outcome match {
         case Left(why) if why.code == ReasonCode.AnsweredByFormat =>
           Right(Prospect(Some(0), why.sentence, isExact = true))
         case Left(why) if !Prospect.isPlain(why) =>
           Left(MetastoreException.unsupportedTable(decision.table, why.sentence))
         case _ => scans.tableOf(decision) match {
-            case Some(table) => Right(imagine(TableContext.open(session, decision.table, table)))
+            case Some(table) => Right(imagine(decision, TableContext.open(session, decision.table, table)))
             case None => Left(MetastoreException.noStatistics(decision.table, decision.table))
           }
       }
@@ -166,10 +175,10 @@ private final class SortedTable(
 
   /** The files of each partition that the scan may read. */
   private val partitions: Seq[Array[Int]] = {
-    val groups = live.indices.groupBy(live(_).partition).values.toSeq
+    val groups = SortedFiles.partitions(live)
     val remaining = decision.files.paths.toSet
     for (files <- groups if groups.size < 2 || files.exists(file => remaining(live(file).path)))
-      yield files.toArray
+      yield files
   }
 
   private val isPartitioned = partitions.size > 1 || partitions.exists(_.length < live.length)
@@ -177,7 +186,7 @@ private final class SortedTable(
 
   def prospect: Prospect = {
     val sortedKeys = columns.map(_._1)
-    val others = filter.columns.filterNot(use => sortedKeys.contains(use.key)).map(_.name)
+    val others = for (use <- filter.columns if !sortedKeys.contains(use.key)) yield use.name
     val source = if (histograms.head.isComplete) "value counts" else "histogram"
     val remark = if (others.isEmpty) "" else s", ${others.mkString(", ")} in no order"
     val isExact = histograms.head.isComplete && !isPartitioned &&
@@ -187,10 +196,12 @@ private final class SortedTable(
   }
 
   /** Whether the counts of values are those of the rows that would be written. */
-  private def isWhole: Boolean = context.isCurrent(snapshot) && snapshot.exact && {
-    val counts = statistics.distinct(snapshot).getOrElse(Map.empty)
-    counts.get(columns.head._1).exists(_.files == live.length)
-  }
+  private def isWhole: Boolean =
+    if (!context.isCurrent(snapshot) || !snapshot.exact) false
+    else statistics.distinct(snapshot) match {
+      case Right(counts) => counts.get(columns.head._1).exists(_.files == live.length)
+      case Left(_) => false
+    }
 
   private def filesRead: Long = {
     // A file that is a partition stays as it is.

@@ -30,6 +30,10 @@ final case class Snapshot(
   /** The objects that list values of a column. */
   def frequenciesOf(column: Int): Seq[SummaryRef] = frequencies.filter(_.columns.contains(column))
 
+  /** Whether only counts of a column are stored, no values. */
+  def isOnlyCounted(key: String): Boolean =
+    columns.exists(column => column.key == key && column.encoding.isEmpty)
+
   /** The SQL of the expressions that have statistics, by their keys. */
   lazy val expressions: Map[String, String] = ColumnEntry.expressionsAmong(columns.iterator)
 }
