@@ -47,7 +47,7 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
   }
 
   private def isOurs(table: Table): Boolean =
-    AnalyzeScope.isOurs(session, table) || TableFormats.all.exists(_.isMetadataTable(table))
+    AnalyzeScope.isOurs(session, table) || TableFormats.isMetadataTable(table)
 
   private object OurName {
     def unapply(table: TableIdentifier): Option[String] =

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.ObjectMapper
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
 import org.apache.spark.sql.internal.SQLConf
 
@@ -12,7 +13,7 @@ import org.metastore.spark.reason.{Attempt, Indexed, MetastoreException, Visible
 import org.metastore.spark.sql.TableContext
 import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow}
-import org.metastore.spark.tables.{Leaf, ReadPermission, TableLookup}
+import org.metastore.spark.tables.{Leaf, ReadPermission, TableHandle, TableLookup}
 
 /** Writes statistics where Spark's own ANALYZE writes them, over py4j: into the session catalog, which may be Hive's. */
 object CatalogExport extends Logging {
@@ -31,7 +32,7 @@ object CatalogExport extends Logging {
       name,
       "it is no table of Spark's session catalog, whose statistics are exported",
       " Other engines read those of Iceberg tables from the table itself: set spark.metastore.iceberg.puffin = true.")
-    val target = handle.sessionTable.filter(catalog.tableExists).getOrElse(throw notOfCatalog)
+    val target = entryOf(session, handle).getOrElse(throw notOfCatalog)
     val analyzed = TableContext.open(session, name, handle.table)
     val snapshot = wholeSnapshot(analyzed)
     def rowsUnknown = MetastoreException.unsupportedTable(
@@ -59,13 +60,17 @@ object CatalogExport extends Logging {
    */
   def renew(session: SparkSession, name: String): Unit =
     Attempt.recover {
-      val catalog = session.sessionState.catalog
-      val target = TableLookup.find(session, name).sessionTable.filter(catalog.tableExists)
-      if (target.exists(catalog.getTableMetadata(_).stats.isDefined)) write(session, name)
+      val entry = entryOf(session, TableLookup.find(session, name))
+      val hasStatistics = entry.exists(session.sessionState.catalog.getTableMetadata(_).stats.isDefined)
+      if (hasStatistics) write(session, name)
     } { failure =>
       val why = MetastoreException.firstLine(failure)
       logWarning(VisibleText(s"Spark's statistics of $name are as before: $why"))
     }
+
+  /** The table's name in the session catalog, if that has it. */
+  private def entryOf(session: SparkSession, handle: TableHandle): Option[TableIdentifier] =
+    handle.sessionTable.filter(session.sessionState.catalog.tableExists)
 
   /** The entry of the current snapshot, of which every data file is analyzed. */
   private def wholeSnapshot(analyzed: TableContext): Snapshot = {

@@ -38,7 +38,8 @@ final class HadoopFolder(uri: String, conf: Configuration) extends WritableFolde
     val entries =
       try files.listStatus(new Path(folder, below)).toSeq
       catch { case _: FileNotFoundException => Nil }
-    entries.filter(_.isFile).map(file => StoreFile(file.getPath, file.getLen, file.getModificationTime))
+    for (file <- entries if file.isFile)
+      yield StoreFile(file.getPath, file.getLen, file.getModificationTime)
   }
 
   override def size(path: String): Long =

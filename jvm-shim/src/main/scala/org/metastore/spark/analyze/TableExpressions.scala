@@ -60,24 +60,28 @@ object TableExpressions extends AliasHelper {
   private def written(plan: LogicalPlan): Seq[Expression] = plan match {
     case Project(shown, child) if TableLookup.relation(child).isInstanceOf[LeafNode] => shown.map(withoutName)
     // Functions that are written in SQL have their arguments below them.
-    case Project(shown, below: Project) =>
-      written(Project(shown.map(replaceAliasButKeepName(_, getAliasMap(below))), below.child))
+    case Project(shown, below: Project) => written(replaceAliases(shown, getAliasMap(below), below.child))
     case _ => Nil
   }
 
   // Of any other plan that Spark makes of a projection nothing is known.
   private def evaluated(plan: LogicalPlan): Seq[Evaluated] = plan match {
     case Project(shown, leaf: LeafNode) => shown.map(column => Evaluated(withoutName(column), leaf))
-    case Project(shown, below: Project) =>
-      evaluated(Project(shown.map(replaceAliasButKeepName(_, getAliasMap(below))), below.child))
+    case Project(shown, below: Project) => evaluated(replaceAliases(shown, getAliasMap(below), below.child))
     case Project(shown, python: BaseEvalPython) =>
       val results =
         for ((result, call) <- python.resultAttrs.zip(python.udfs)) yield result -> Alias(call, result.name)()
-      val named = AttributeMap(results)
-      evaluated(Project(shown.map(replaceAliasButKeepName(_, named)), python.child))
+      evaluated(replaceAliases(shown, AttributeMap(results), python.child))
     case leaf: LeafNode => leaf.output.map(Evaluated(_, leaf))
     case _ => Nil
   }
+
+  /** A projection above another, as one: it names what the other one computes. */
+  private def replaceAliases(
+      shown: Seq[NamedExpression],
+      aliases: AttributeMap[Alias],
+      child: LogicalPlan): Project =
+    Project(shown.map(replaceAliasButKeepName(_, aliases)), child)
 
   private def withoutName(shown: NamedExpression): Expression = shown match {
     case Alias(expression, _) => expression

@@ -8,7 +8,10 @@ import org.apache.spark.sql.metastore.RowLevelTarget
 
 import org.metastore.spark.tables.TableFormats
 
-/** The table of a catalog that a command has committed to. */
+/**
+ * The table of a catalog that a command has committed to. It is not always a `WrittenTable`: a DELETE of whole files commits, too,
+ * but writes no data file, and so starts no ANALYZE.
+ */
 private[auto] object CommittedTable {
 
   /**

@@ -140,7 +140,10 @@ private[auto] object WrittenTable {
     else SqlName(catalog.name +: identifier.namespace.toSeq :+ identifier.name)
 
   private def fromCatalog(table: CatalogTable): Option[WrittenTable] =
-    table.provider.flatMap(TableFormats.ofProvider).map(fromEntry(table, _))
+    for {
+      provider <- table.provider
+      format <- TableFormats.ofProvider(provider)
+    } yield fromEntry(table, format)
 
   // A format's own command keeps the entry of the catalog in the format's table.
   private def fromLake(table: Table, lake: LakeTable): WrittenTable = {

@@ -61,7 +61,7 @@ final class MetastoreConf(conf: SQLConf) {
 
   /** Settings of this session that there are not, by their keys. */
   def unknownKeys: Map[String, String] =
-    conf.getAllConfs.filter { case (key, _) => key.startsWith(Prefix) && !all.exists(_.key == key) }
+    conf.getAllConfs.filter { case (key, _) => key.startsWith(Prefix) && !keys(key) }
 
   /** The value of a setting. A text that is no value counts as the default, with one log line: planning never fails. */
   def get[T](setting: Setting[T]): T = {
@@ -104,6 +104,8 @@ object MetastoreConf extends Logging {
       users = Contract.texts(one, "used_by").toSet,
       isTableProperty = one.path("table_property").asBoolean)
   }.toSeq
+
+  private lazy val keys: Set[String] = Indexed.set(all)(_.key)
 
   /** Names of the table properties that ANALYZE and writes look at. */
   lazy val tableProperties: Seq[String] = all.filter(_.isTableProperty).map(_.key.stripPrefix("spark."))

@@ -215,6 +215,8 @@ final class ScanStatistics(
     val column = restricted.remaining
     val dataType = restricted.column.dataType
     val read = ofFilesRead(restricted.column.key, dataType)
+    def lengthOf(stored: ColumnStat => Option[Long]): Long =
+      read.flatMap(stored).getOrElse(length(dataType, -1))
     val share = math.min(1.0, rows / math.max(1.0, column.rows))
     val ofBuckets = column.buckets.iterator.map { bucket =>
       expectDistinct(bucket.distinct, bucket.rows, share)
@@ -224,8 +226,8 @@ final class ScanStatistics(
       math.min(distinct, rows),
       bounds,
       rows * column.nulls / math.max(1.0, column.rows),
-      read.flatMap(_.avgLen).getOrElse(length(dataType, -1)),
-      read.flatMap(_.maxLen).getOrElse(length(dataType, -1)))
+      lengthOf(_.avgLen),
+      lengthOf(_.maxLen))
   }
 
   /** The share of distinct values that is left when files repeat each other's values, which their buckets do not show. */

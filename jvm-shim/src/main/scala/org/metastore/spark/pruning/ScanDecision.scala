@@ -179,7 +179,7 @@ final class ScanDecision(
   /** Why conjuncts could not be used, in their order. */
   private def unusedConjuncts: Seq[Reason] = {
     val unused = outcome.fold(_ => Map.empty[Int, Reason], _.verdicts.unusedConjuncts)
-    unused.toSeq.sortBy(_._1).map(_._2)
+    for ((_, why) <- unused.toSeq.sortBy(_._1)) yield why
   }
 
   /** Why a file is read or not. */

@@ -109,7 +109,7 @@ private final class AggregateInPlace(
     // A column with DISTINCT groups the rows that are read: a value that answered files have, too, is then counted once.
     val grouping = group.orElse(functions.find(_.isDistinct).map(_.aggregateFunction.children.head))
     val mergeable = functions.map(MergeableFunction.fromExpression)
-    val aggregates = mergeable.flatMap(_.parts).map(_.toAggregateExpression())
+    val aggregates = for (function <- mergeable; part <- function.parts) yield part.toAggregateExpression()
     val columns = grouping.toSeq ++ aggregates
     val values = columns.map(column => AttributeReference(column.sql, column.dataType)())
     val partial = Aggregate(

@@ -33,8 +33,11 @@ private[scan] final case class AggregateRequest(
   }
 
   /** Whether partial results can be merged: DISTINCT may be of one column alone. */
-  def isMergeable: Boolean =
-    functions.filter(_.isDistinct).map(_.aggregateFunction.canonicalized).distinct.size <= 1
+  def isMergeable: Boolean = {
+    val ofDistinct = for (function <- functions if function.isDistinct)
+      yield function.aggregateFunction.canonicalized
+    ofDistinct.distinct.size <= 1
+  }
 
   /**
    * The rows of the answer: the value of the group, if there is one, and then a value of each function or part of one. To be merged

@@ -7,6 +7,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
 import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, StructType, TimestampType}
@@ -126,7 +127,7 @@ private[spark] object FileScan {
     val conf = SQLConf.get
     def legacy = rebaseModes.exists { case (option, setting) =>
       // The setting itself knows its older names.
-      val mode = files.options.find(_._1.equalsIgnoreCase(option)).fold(conf.getConf(setting).toString)(_._2)
+      val mode = CaseInsensitiveMap(files.options).getOrElse(option, conf.getConf(setting).toString)
       mode.equalsIgnoreCase("LEGACY")
     }
     if (legacy) Some(refuse("it reads by the legacy calendar"))

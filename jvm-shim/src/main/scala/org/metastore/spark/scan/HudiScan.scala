@@ -19,7 +19,7 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, FileSets, LiveFiles, ScanDecision}
 import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
 import org.metastore.spark.statistics.cache.StatisticsCache
-import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
+import org.metastore.spark.statistics.objects.{ColumnEntry, Manifest, TableIdentity}
 import org.metastore.spark.tables.{FormatReleases, HudiTable, LakeTable, Leaf, Reflection}
 
 /** A Hudi table as of one instant: one data file, the base file, for each file slice. */
@@ -58,7 +58,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
 
     override def key(root: Attribute, path: Seq[String]): Option[String] = {
       val name = root.name +: path
-      val sameIgnoringCase = leaves.getOrElse(name.map(_.toLowerCase(Locale.ROOT)), Nil)
+      val sameIgnoringCase = leaves.getOrElse(ColumnEntry.lowerCase(name), Nil)
       sameIgnoringCase.filter(_.path.corresponds(name)(same)) match {
         case Seq(only) if !unknown.exists(same(_, root.name)) => Some(only.key)
         case _ => None
@@ -69,7 +69,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
   }
 
   private lazy val leaves: Map[Seq[String], Seq[Leaf]] =
-    HudiTable.leaves(relation).groupBy(_.path.map(_.toLowerCase(Locale.ROOT)))
+    HudiTable.leaves(relation).groupBy(leaf => ColumnEntry.lowerCase(leaf.path))
 
   @volatile private var last: HudiListing = HudiListing.Empty
 

@@ -8,5 +8,8 @@ import org.metastore.spark.pruning.ColumnResolver
 private[scan] final class OutputColumns(output: Seq[AttributeReference], keyOf: Seq[String] => Option[String])
   extends ColumnResolver {
   override def key(root: Attribute, path: Seq[String]): Option[String] =
-    output.find(_.exprId == root.exprId).flatMap(column => keyOf(column.name +: path))
+    for {
+      column <- output.find(_.exprId == root.exprId)
+      key <- keyOf(column.name +: path)
+    } yield key
 }

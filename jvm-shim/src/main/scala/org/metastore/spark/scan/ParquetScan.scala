@@ -17,7 +17,7 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, LiveFiles}
 import org.metastore.spark.reason.{Indexed, Optional, Reason}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
-import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
+import org.metastore.spark.statistics.objects.{ColumnEntry, Manifest, TableIdentity}
 import org.metastore.spark.tables.{LakeTable, Leaf, ParquetTable}
 
 /** A directory of Parquet files that Spark reads by its own file source. */
@@ -41,7 +41,7 @@ private[scan] final class ParquetScan(
     val caseSensitive = SQLConf.get.caseSensitiveAnalysis
     (root, path) => {
       val name = root.name +: path
-      val lowerCase = name.map(_.toLowerCase(Locale.ROOT))
+      val lowerCase = ColumnEntry.lowerCase(name)
       val sameIgnoringCase = statistics.pathsIgnoringCase.getOrElse(lowerCase, Nil)
       sameIgnoringCase.filter(written => !caseSensitive || written == name) match {
         case Seq(only) if !readsById && !partitionColumns(lowerCase.head) => Some(Leaf.key(only))

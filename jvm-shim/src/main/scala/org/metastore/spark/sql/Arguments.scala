@@ -18,6 +18,8 @@ import org.metastore.spark.reason.{BinaryText, Indexed, MetastoreException, Near
 trait FunctionSignature {
   def name: String
   def arguments: Seq[Argument]
+
+  final def argumentNames: Seq[String] = arguments.map(_.name)
 }
 
 /** One argument of a table function; `default` is its value in a call without it. */
@@ -80,7 +82,7 @@ object Arguments {
         function,
         s"takes at most ${function.arguments.length} arguments, not ${expressions.length}")
     }
-    val byPosition = function.arguments.map(_.name).zip(positional)
+    val byPosition = function.argumentNames.zip(positional)
     val pairs = byPosition ++ named.map(nameAndValue(function, _))
     for ((name, _) <- pairs.groupBy(_._1).find(_._2.length > 1))
       throw wrong(function, s"$name is given twice")
@@ -96,7 +98,7 @@ object Arguments {
     expression match {
       case NamedArgumentExpression(key, value) =>
         val name = key.toLowerCase(Locale.ROOT)
-        val known = function.arguments.map(_.name)
+        val known = function.argumentNames
         if (!known.contains(name))
           throw wrong(function, s"there is no argument $key", NearNames.hint(key, known))
         name -> value

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogUtils
 import org.apache.spark.sql.catalyst.expressions.{Attribute, EqualTo, Expression, Literal, PredicateHelper}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.types.StringType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
@@ -43,7 +44,7 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
         val identifier = TableIdentifier(name.name, name.namespace.lastOption)
         val created = session.sessionState.catalog.getTableMetadata(identifier).storage
         // A table that names another one has a location, too: its own, where nothing is.
-        val namesTable = created.properties.keys.exists(_.equalsIgnoreCase("table"))
+        val namesTable = CaseInsensitiveMap(created.properties).contains("table")
         val location = if (namesTable) None else created.locationUri
         val path = location.map(uri => "path" -> CatalogUtils.URIToString(uri))
         val options = path.toMap ++ created.properties ++ relation.options.asCaseSensitiveMap.asScala

@@ -75,7 +75,8 @@ object DiffFunction extends TableFunction("diff") {
       measure <- measures
       row <- columnChange(name, measure, old.get(name), current.get(name), ofTable)
     } yield row
-    ofTable.filter(change => change.before != change.after).map(_.toRow) ++ ofColumns
+    val changesOfTable = for (change <- ofTable if change.before != change.after) yield change.toRow
+    changesOfTable ++ ofColumns
   }
 
   /** A measure of the whole table in both snapshots. */

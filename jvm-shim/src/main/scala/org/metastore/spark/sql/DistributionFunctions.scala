@@ -21,7 +21,7 @@ object FrequenciesFunction extends TableFunction("frequencies") {
   /** The fields of a value, by their names. */
   def fields(column: ColumnDetails, counted: ValueCount): Map[String, Any] = {
     val error = Optional.when(column.isWhole)(counted.error)
-    val fraction = column.values.filter(_ > 0).map(counted.frequency.toDouble / _)
+    val fraction = for (values <- column.values if values > 0) yield counted.frequency.toDouble / values
     Map(
       "value" -> column.text.value(Some(counted.value)),
       "frequency" -> counted.frequency,

@@ -238,6 +238,6 @@ object LiveShare {
    */
   def count(part: Long, whole: Long, live: Option[Long]): Option[Long] = {
     val isAllOrNothing = part == 0 || part == whole
-    live.filter(left => isAllOrNothing || left == whole || left == 0).map(math.min(part, _))
+    for (left <- live if isAllOrNothing || left == whole || left == 0) yield math.min(part, left)
   }
 }

@@ -43,7 +43,8 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
     Iterator.iterate(snapshot.toLong)(_ - 1).takeWhile(_ >= 0).map(_.toString)
 
   override def snapshot(text: String): Option[String] =
-    Try(text.toLong).toOption.filter(v => v >= 0 && v <= version(newest)).map(_.toString)
+    for (number <- Try(text.toLong).toOption if number >= 0 && number <= version(newest))
+      yield number.toString
 
   override def snapshotAt(micros: Long): Option[String] = {
     val commits = call[scala.collection.Seq[AnyRef]](call[AnyRef](log, "history"), "getHistory", None)

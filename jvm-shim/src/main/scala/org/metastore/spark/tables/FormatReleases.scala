@@ -9,7 +9,8 @@ final case class Release(format: FormatDescription, version: Option[String]) {
 
   /** The reason to leave its tables alone: it is older than any release whose members and meaning we know. */
   lazy val refusal: Option[Reason] = // asked for each scan of each plan
-    version.filter(FormatReleases.isBefore(_, format.oldest)).map(needs(format.oldest, _))
+    for (found <- version if FormatReleases.isBefore(found, format.oldest))
+      yield needs(format.oldest, found)
 
   /** The reason to leave its tables alone when it lacks a member. */
   def lacks(member: String): Reason = {
@@ -42,7 +43,11 @@ object FormatReleases {
   private def versionOf(c: Class[_], format: FormatDescription): Option[String] =
     format.versionClass match {
       case Some(name) => versionByMethod(name, c.getClassLoader)
-      case None => Option(c.getPackage).flatMap(manifest => Option(manifest.getImplementationVersion))
+      case None =>
+        for {
+          manifest <- Option(c.getPackage)
+          version <- Option(manifest.getImplementationVersion)
+        } yield version
     }
 
   private def versionByMethod(className: String, loader: ClassLoader): Option[String] =

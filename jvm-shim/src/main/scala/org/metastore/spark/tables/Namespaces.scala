@@ -87,7 +87,8 @@ object Namespaces {
   /** The last parts of the names of the namespaces beside one. */
   def siblings(catalog: CatalogPlugin, namespace: Array[String]): Seq[String] = catalog match {
     case known: SupportsNamespaces =>
-      Try(known.listNamespaces(namespace.dropRight(1)).toSeq).getOrElse(Nil).flatMap(_.lastOption)
+      val children = Try(known.listNamespaces(namespace.dropRight(1)).toSeq).getOrElse(Nil)
+      for (child <- children; name <- child.lastOption) yield name
     case _ => Nil
   }
 }

@@ -42,6 +42,9 @@ object TableFormats {
   /** The name of the reader of a table that is of one of the formats, but that we cannot open. */
   def otherReader(table: Table): Option[String] = first(_.otherReader(table))
 
+  /** Whether a table shows metadata of another one. */
+  def isMetadataTable(table: Table): Boolean = all.exists(_.isMetadataTable(table))
+
   private def first[T](ask: TableFormat => Option[T]): Option[T] = Indexed.firstAnswer(all)(ask)
 
   /** The identity of a table that a catalog loads, without listing its files. */

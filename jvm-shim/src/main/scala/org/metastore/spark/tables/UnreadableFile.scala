@@ -13,7 +13,8 @@ object UnreadableFile {
   def unapply(thrown: Exception): Option[(String, String)] = {
     val causes = MetastoreException.causes(thrown)
     val named = causes.flatMap(cause => Named.findFirstMatchIn(messageOf(cause)))
-    named.headOption.map(file => (file.group(1).replaceFirst(End, "").trim, firstLine(causes.last)))
+    for (file <- named.headOption)
+      yield (file.group(1).replaceFirst(End, "").trim, firstLine(causes.last))
   }
 
   private def messageOf(thrown: Throwable): String = Option(thrown.getMessage).getOrElse(thrown.toString)

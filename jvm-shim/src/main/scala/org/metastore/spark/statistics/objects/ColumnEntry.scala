@@ -1,5 +1,7 @@
 package org.metastore.spark.statistics.objects
 
+import java.util.Locale
+
 /** The encoding of a column's values: which of the three typed columns holds its bounds. */
 sealed abstract class Encoding(val name: String)
 
@@ -31,6 +33,9 @@ object ColumnEntry {
 
   /** The beginning of the keys of expressions, as no key of a column begins. */
   val ExpressionPrefix = "expression:"
+
+  /** A column's path in lower case, by which paths are compared where case does not matter. */
+  def lowerCase(path: Seq[String]): Seq[String] = path.map(_.toLowerCase(Locale.ROOT))
 
   /** The SQL of the expressions among columns, by their keys. */
   private[objects] def expressionsAmong(columns: Iterator[ColumnEntry]): Map[String, String] = {

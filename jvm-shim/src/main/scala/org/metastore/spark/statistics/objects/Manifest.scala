@@ -1,6 +1,6 @@
 package org.metastore.spark.statistics.objects
 
-import java.util.{IdentityHashMap, Locale}
+import java.util.IdentityHashMap
 import java.util.Collections.newSetFromMap
 
 import org.apache.commons.codec.digest.DigestUtils
@@ -22,7 +22,7 @@ final case class Manifest(
     // blocks mostly share a schema
     val schemas = newSetFromMap(new IdentityHashMap[IndexedSeq[ColumnEntry], java.lang.Boolean])
     val columns = blocks.map(_.columns).filter(schemas.add(_)).flatten
-    columns.map(_.path).distinct.groupBy(_.map(_.toLowerCase(Locale.ROOT)))
+    columns.map(_.path).distinct.groupBy(ColumnEntry.lowerCase(_))
   }
 
   /** The SQL of the expressions that blocks have statistics of, by their keys. */

@@ -70,7 +70,8 @@ object LookUps {
     val found = mutable.LinkedHashMap.empty[Any, (Any, Long)]
     for ((value, rows) <- drawn)
       found(identity(value)) = (value, rows + found.get(identity(value)).fold(0L)(_._2))
-    LookUps(found.values.map(_._1).toIndexedSeq, found.values.map(_._2).toIndexedSeq, isWhole)
+    val (values, rows) = found.values.toIndexedSeq.unzip
+    LookUps(values, rows, isWhole)
   }
 
   private def identity(value: Any): Any = value match {

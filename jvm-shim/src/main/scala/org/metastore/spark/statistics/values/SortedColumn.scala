@@ -26,7 +26,10 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
   def run(from: Long, until: Long, rows: Long): SortedRun = {
     val parts = partsOf(from, until, rows)
     val (values, others) = parts.partition(part => part.item > 0 && part.item <= buckets.length)
-    def count(item: Int) = Some(others.filter(_.item == item).map(_.rows).sum)
+    def count(item: Int) = {
+      val rows = for (part <- others if part.item == item) yield part.rows
+      Some(rows.sum)
+    }
     val ends = values.flatMap(endsOf)
     def bound(of: Seq[Any] => Any) = Optional.when(ends.nonEmpty)(of(ends))
     val summary = FileSummary(
