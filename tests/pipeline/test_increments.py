@@ -9,6 +9,7 @@ import pytest
 import metastore
 from metastore.adapters import refusals
 from metastore.errors import NoStatistics
+from metastore.pipeline import block_task
 from pipeline.checks import Stored, check_table, location
 
 pytestmark = pytest.mark.spark
@@ -54,6 +55,18 @@ def test_after_an_append_only_the_new_file_is_read(spark, filled):
     report = metastore.analyze(spark, filled, progress=False)
     assert (report.files_read, report.files, report.rows) == (1, 3, 300)
     assert len(check_table(spark, filled).manifest.snapshots) == 2
+
+
+def test_the_columns_of_a_large_file_are_shared_by_tasks(spark, table, monkeypatch):
+    monkeypatch.setattr(block_task, "_BYTES_OF_PART", 1 << 8)
+    spark.sql(f"CREATE TABLE {table} (id INT, name STRING, price DOUBLE) USING iceberg")
+    for files in (1, 2):
+        _append(spark, table, 100 * files)
+        report = metastore.analyze(spark, table, progress=False)
+        assert (report.files_read, report.files, report.rows) == (1, files, 100 * files)
+        stored = check_table(spark, table)
+        assert [len(block.columns) for block in stored.manifest.blocks] == [1, 1, 1] * files
+    assert metastore.analyze(spark, table, progress=False).files_read == 0
 
 
 def test_a_rollback_is_followed_without_reading(spark, filled):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections import defaultdict
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt
 _FREE_BYTES, _LARGEST_MMAP_THRESHOLD = 256 << 20, 32 << 20  # the second is the largest that glibc accepts
+
+_BYTES_OF_PART = 1 << 30
+"""The size of a data file whose columns one task computes."""
 
 
 @contextmanager
@@ -94,12 +97,12 @@ class BlockDestination:
     allowance: Allowance = LARGE_TABLE
     access: DataFileAccess = LOCAL_FILES
 
-    def detail(self, file: DataFile) -> DetailLimits:
-        """Limits for the histogram and the value counts of a data file, from the settings."""
+    def detail(self, file: DataFile, parts: int = 1) -> DetailLimits:
+        """Limits for the histogram and the value counts of a part of a data file's columns, from the settings."""
         return DetailLimits(
             bins=int(self.settings["histogram_bins"]),
             top=int(self.settings["frequencies_top"]),
-            list_bytes=budget_for_lists(file.size),
+            list_bytes=budget_for_lists(file.size // parts),
             longest_uncut=self.allowance.longest_uncut,
         )
 
@@ -115,6 +118,7 @@ class BlockTask:
         field_ids: Column key to field id, in a table whose files are read by field ids.
         nameless_is_null: Keys of columns that are null in files without a column of that name in any case.
         name_mapping: The names of columns in files without field ids, if there may be such files.
+        parts: The number of tasks that share the columns of these files.
     """
 
     depth: str
@@ -125,6 +129,18 @@ class BlockTask:
     field_ids: Mapping[str, int] = field(default_factory=dict)
     nameless_is_null: frozenset[str] = frozenset()
     name_mapping: NameMapping | None = None
+    parts: int = 1
+
+    def split_columns(self) -> list[BlockTask]:
+        """Split a task of one large file by columns: one task would be the last one to end while other cores are idle.
+
+        The parts follow from the file alone, so that its statistics do not depend on the number of cores.
+        """
+        size = sum(file.size for file in self.files)
+        parts = min(size // _BYTES_OF_PART, len(self.columns))
+        if self.depth != FULL or len(self.files) > 1 or parts < 2:
+            return [self]
+        return [replace(self, columns=self.columns[first::parts], parts=parts) for first in range(parts)]
 
 
 @dataclass(frozen=True)
@@ -172,6 +188,7 @@ class BlockBuilder:
     depth: str
     columns: tuple[Column, ...]
     name_mapping: NameMapping | None = None
+    parts: int = 1
     _files: list[DataFile] = field(default_factory=list)
     _rows: dict[str, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
     _unread: list[Refusal] = field(default_factory=list)
@@ -191,8 +208,8 @@ class BlockBuilder:
         """Add a file with the statistics of its columns by ordinal."""
         if self.depth != FULL:  # the value counts of constants are known, but this block has no object for them
             statistics = _without_value_counts(statistics)
-        detail = self.destination.detail(file)
-        fitted = fit_to_file_size(statistics, file.size, detail.top, self.destination.allowance)
+        detail = self.destination.detail(file, self.parts)
+        fitted = fit_to_file_size(statistics, file.size // self.parts, detail.top, self.destination.allowance)
         position = len(self._files)
         rows = []
         for ordinal, one_column in fitted:
@@ -257,10 +274,10 @@ def _without_value_counts(
 
 def run_block_task(destination: BlockDestination, task: BlockTask) -> BlockTaskResult:
     """Analyze the files of a task."""
-    builder = BlockBuilder(destination, task.depth, task.columns)
+    builder = BlockBuilder(destination, task.depth, task.columns, parts=task.parts)
     with use_system_allocator():
         for file in task.files:
-            detail = destination.detail(file)
+            detail = destination.detail(file, task.parts)
             try:
                 column_statistics = analyze_file(
                     task, file, destination.budget, builder.statistics, detail, destination.access

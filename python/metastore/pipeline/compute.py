@@ -224,25 +224,27 @@ class BlockComputation:
         """Read data files by tasks that open them."""
         context = self.spark.sparkContext
         ship_package(context)
-        tasks = [self.make_task(work, files) for files in pack_files(chosen, context.defaultParallelism)]
+        tasks: list[BlockTask] = []
+        for packed in pack_files(chosen, context.defaultParallelism):
+            tasks += self.make_task(work, packed).split_columns()
         destination = self.destination
-        files = context.accumulator(0)
-        rows = context.accumulator(0)
-        weight = context.accumulator(0)
+        files = context.accumulator(0.0)
+        rows = context.accumulator(0.0)
+        weight = context.accumulator(0.0)
 
         def run(task: BlockTask) -> BlockTaskResult:
             forget_archives()
             result = run_block_task(destination, task)
-            files.add(len(task.files))
-            rows.add(sum(file.physical_rows for file in task.files))
-            weight.add(weigh_files(task.files))
+            files.add(len(task.files) / task.parts)
+            rows.add(sum(file.physical_rows for file in task.files) / task.parts)
+            weight.add(weigh_files(task.files) / task.parts)
             return result
 
         total = len(chosen)
         total_weight = weigh_files(chosen)
 
         def read_progress() -> StageProgress:
-            return StageProgress(files.value, total, rows.value, weight.value / total_weight)
+            return StageProgress(round(files.value), total, round(rows.value), weight.value / total_weight)
 
         self.progress.begin("reading", read_progress)
         wave_size = self._choose_wave_size(len(tasks))
@@ -355,14 +357,14 @@ def _split(work: MissingStatistics) -> list[MissingStatistics]:
 
 def _split_unread(results: Sequence[BlockTaskResult]) -> tuple[tuple[Refusal, ...], dict[str, str]]:
     """Split the unread files into those that were replaced meanwhile, and the reasons of all others by path."""
-    replaced = []
+    replaced = {}
     reasons = {}
     for refusal in _list_unread(results):
         if refusal.reason == refusals.REPLACED:
-            replaced.append(refusal)
+            replaced[refusal.subject] = refusal
         else:
             reasons[refusal.subject] = refusal.reason
-    return tuple(replaced), reasons
+    return tuple(replaced.values()), reasons
 
 
 def _list_unread(results: Sequence[BlockTaskResult]) -> list[Refusal]:
