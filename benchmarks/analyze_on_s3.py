@@ -41,15 +41,16 @@ def run(given: Namespace, work: Path) -> None:
     before = object_store.children()
     with object_store.running(given.delay / 1000) as address:
         servers = object_store.children() - before
-        with spark_session(work, **_settings(address)) as spark:
+        with spark_session(work, **make_settings(address)) as spark:
             create_tables(spark, source)
             rows = []
             for name in TABLES:
                 rows += measure(spark, name, address, servers, given.runs)
-    report(f"analyze-s3-{given.delay}ms", rows, scale=given.scale, files=FILES, delay_ms=given.delay)
+    report(f"analyze-s3-{given.delay:g}ms", rows, scale=given.scale, files=FILES, delay_ms=given.delay)
 
 
-def _settings(address: str) -> dict[str, str]:
+def make_settings(address: str) -> dict[str, str]:
+    """Makes the settings of a Spark with the three formats on an S3 server."""
     found = [*jars.fetch_all("iceberg-4.1"), *jars.fetch_all("delta-4.1"), *fetch_locked(LOCK)]
     return {
         "spark.jars": ",".join(map(str, found)),
