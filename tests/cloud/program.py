@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,9 @@ from metastore.store.table_credentials import RemoteSigning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-
+PACKAGE = Path(__file__).resolve().parents[2] / "python"
+"""What another Python imports our package from."""
 NO_INSTANCE = {"AWS_METADATA_ENDPOINT": "http://127.0.0.1:9", "AWS_EC2_METADATA_DISABLED": "true"}
 """No key comes from the machine."""
 
@@ -35,21 +36,26 @@ def run(
     cases: dict[str, dict[str, str | None]],
     folder: Path,
     options: Mapping[str, dict[str, str]] = MappingProxyType({}),
+    python: str = sys.executable,
 ) -> dict[str, Any]:
     """Run the program, in a process without keys in its environment.
 
     Args:
         settings: Settings of Spark.
-        cases: By the name of the case, two tables to create; a Delta table with its path, an Iceberg table with None.
+        cases: By the name of the case, two tables to create; an Iceberg table with None, others with their path. The
+            path of a Parquet table ends with `.parquet`, other paths are of Delta tables.
         folder: The process's folder.
-        options: The options of each Delta table and of its readers, by its path.
+        options: The options of Delta tables and of their readers, by path.
+        python: The Python that has the Spark.
 
     Returns:
         The results of each case and, as `readers`, of each reader; as `texts`, all that was written for people.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    if python != sys.executable:
+        environment |= {"PYSPARK_PYTHON": python, "PYTHONPATH": str(PACKAGE)}
     done = subprocess.run(
-        [sys.executable, __file__, *map(json.dumps, (settings, cases, dict(options)))],
+        [python, __file__, *map(json.dumps, (settings, cases, dict(options)))],
         capture_output=True, text=True, check=False, timeout=600, cwd=folder, env={**environment, **NO_INSTANCE},
     )  # fmt: skip
     errors = [line for line in done.stderr.splitlines() if not line.startswith("\tat ")]
@@ -71,11 +77,17 @@ def create(spark: SparkSession, table: str) -> None:
     spark.sql(f"CREATE TABLE {table} (id INT, name STRING)")
 
 
+def create_at(spark: SparkSession, table: str, path: str) -> None:
+    """Create a Delta or Parquet table at a path."""
+    table_format = "parquet" if path.endswith(".parquet") else "delta"
+    spark.sql(f"CREATE TABLE {table} (id INT, name STRING) USING {table_format} LOCATION '{path}'")
+
+
 def create_with_options(spark: SparkSession, table: str, path: str, options: dict[str, str]) -> None:
     """Create a Delta table with options in its catalog entry, as Unity Catalog writes them; SQL cannot."""
     for name, value in options.items():
         spark.conf.set(name, value)
-    spark.sql(f"CREATE TABLE {table} (id INT, name STRING) USING delta LOCATION '{path}'")
+    create_at(spark, table, path)
     for name in options:
         spark.conf.unset(name)
     state = spark._jsparkSession.sessionState()
@@ -113,17 +125,23 @@ def analyze(spark: SparkSession, table: str, other_table: str) -> dict[str, obje
         "again": again.files_read,
         "label": label(spark.sql(point)),
         "rows": [row.name for row in spark.sql(point).collect()],
+        "plans": spark.sql(point)._jdf.queryExecution().toString(),
         "summary": [
             row.asDict() for row in spark.sql(f"SELECT min, max, count FROM metastore.summary('{table}')").collect()
         ],
         "files": spark.sql(f"SELECT * FROM metastore.files('{table}') WHERE analyzed").count(),
-        "source": spark.read.format("metastore").load(table).count(),
+        "source": read_by_source(spark, table),
         "verified": {finding["state"] for finding in metastore.verify(spark, table)} == {"ok"},
         **describe_keys(spark, table),
         "garbage": len(metastore.gc(spark, table)),
         "without": spark.sql(f"ANALYZE TABLE {other_table} COMPUTE STATISTICS").first()["files_read"],
         "automatic": analyze_by_itself(spark, other_table),
     }
+
+
+def read_by_source(spark: SparkSession, table: str) -> int | None:
+    """Count the rows of the data source in Python, which Spark 3.5 does not know."""
+    return None if spark.version.startswith("3.") else spark.read.format("metastore").load(table).count()
 
 
 def describe_keys(spark: SparkSession, table: str) -> dict[str, bool]:
@@ -146,6 +164,8 @@ def work(spark: SparkSession, tables: dict[str, str | None], options: dict[str, 
     for table, path in tables.items():
         if path is None:
             create(spark, table)
+        elif path not in options:
+            create_at(spark, table, path)
         else:
             create_with_options(spark, table, path, options[path])
         fill(spark, table)
