@@ -141,6 +141,12 @@ def test_explain_says_that_statistics_came_too_late(driver):
     assert "took longer than 1000 ms" in silent[1]["label"], silent
 
 
+def test_the_look_up_goes_on_and_serves_the_next_query(driver):
+    first, second = driver["faults"]["slow"]["queries"]
+    assert "took longer than 1000 ms" in first["label"]
+    assert second["label"].startswith("8 -> 1 files")
+
+
 def test_what_was_read_before_serves_while_the_store_is_silent(driver):
     assert all(query["label"].startswith("8 -> 1 files") for query in driver["faults"]["memory"]["queries"])
 
