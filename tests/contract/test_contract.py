@@ -83,7 +83,7 @@ def test_limits_are_said_in_the_page_of_the_format():
     assert f"version {limits['format_version']}\n" in page
     for name in ("manifest_blocks", "zone_files", "cut_bytes"):
         assert re.search(rf"\b{limits[name]:,}\b", page), name
-    assert f"{limits['manifest_bytes'] >> 20} MB" in page
+    assert f"{limits['manifest_bytes'] >> 20} MiB" in page
 
 
 def version(text: str) -> tuple[int, ...]:
