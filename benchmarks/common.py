@@ -83,13 +83,18 @@ def cpu_seconds(servers: AbstractSet[int] = frozenset()) -> float:
     ticks = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            fields = read_stat(folder)
         except OSError:
             continue  # it has ended meanwhile; its parent has its time
         process = int(folder.name)
         parents[process] = int(fields[1])
         ticks[process] = sum(map(int, fields[11:15]))
     return sum(ticks[process] for process in ticks if _is_below(process, parents, servers)) / TICKS
+
+
+def read_stat(folder: Path) -> list[str]:
+    """The fields of a process's `stat` after its name: the parent is 1, the ticks of user and system are 11 and 12."""
+    return (folder / "stat").read_text().rpartition(")")[2].split()
 
 
 def _is_below(process: int, parents: dict[int, int], servers: AbstractSet[int]) -> bool:

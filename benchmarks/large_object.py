@@ -21,7 +21,7 @@ from typing import Any
 import memory
 import object_store
 from analyze_on_s3 import ROOT, make_settings
-from common import TICKS, report, seconds, spark_session
+from common import TICKS, read_stat, report, seconds, spark_session
 
 import metastore
 
@@ -68,10 +68,9 @@ class Workers(threading.Thread):
 
     def _note(self, folder: Path) -> None:
         status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
-        fields = (folder / "stat").read_text().rpartition(")")[2].split()
         process = int(folder.name)
         self.peaks[process] = int(status["VmHWM"].split()[0]) >> 10
-        self.cpu[process] = sum(map(int, fields[11:13])) / TICKS
+        self.cpu[process] = sum(map(int, read_stat(folder)[11:13])) / TICKS
 
 
 def measure(address: str, work: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
