@@ -66,7 +66,7 @@ def parameters(*often: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class Change:
-    """What one command did.
+    """The outcome of one command.
 
     Attributes:
         error: the class of its error, if it failed.
