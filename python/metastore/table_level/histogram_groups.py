@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.store import Store
+    from metastore.table_level.column_merge import ColumnLevel
     from metastore.table_level.group_tree import GroupTree
-    from metastore.table_level.live_statistics import ColumnLevel
 
     Longs = NDArray[np.int64]
 

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from metastore.format.table_column import Column
     from metastore.spark_jobs.task_store import ReadContent
     from metastore.store import Store
+    from metastore.table_level.column_merge import ColumnLevel
     from metastore.table_level.group_tree import GroupTree
     from metastore.table_level.list_reduction import FileValueCounts
-    from metastore.table_level.live_statistics import ColumnLevel, RowSource
+    from metastore.table_level.summary_rows import RowSource
 
     Longs = NDArray[np.int64]
 

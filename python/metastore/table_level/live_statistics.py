@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from metastore.format.manifest import FULL
 from metastore.format.object_schemas import DETAILS, SUMMARY
-from metastore.format.sortable_values import value_width
-from metastore.format.table_column import Column, decimal_type, is_compatible
+from metastore.format.table_column import Column, is_compatible
 from metastore.kernel.distinct_sketch import DistinctSketch, make_sketches, parse_sketches
-from metastore.kernel.value_counts import COMPLETE
 from metastore.store.block_files import DEPTHS, BlockFiles, attribute_damage
 from metastore.store.prefetch import prefetch
-from metastore.table_level.column_groups import ColumnGroups, ReductionInput, reduce_groups
+from metastore.table_level.column_groups import ColumnGroups, reduce_groups
+from metastore.table_level.column_merge import ColumnLevel, ColumnMerge, ColumnRows
 from metastore.table_level.detail_selection import DetailSelection, DetailSlice, read_detail_object
 from metastore.table_level.group_tree import FileGroups, digest_of_facts
+from metastore.table_level.summary_rows import RowSource, read_summaries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from metastore.format.data_files import DataFile, FileKey
-    from metastore.format.manifest import SummaryRef
-    from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.store import Store
     from metastore.table_level.column_groups import Words
     from metastore.table_level.group_cache import GroupCache
 
     Longs = NDArray[np.int64]
 
-
-T = TypeVar("T")
 
 _ROWS_AT_ONCE = 200_000
 _FEWEST_COLUMNS = 16
@@ -47,42 +42,6 @@ _VALUE_FIELDS = ["column", "file", "value_long", "value_double", "value_binary"]
 _ALL_FIELDS = [name for name in SUMMARY.names if name != "extra"]
 _FIELDS_WITHOUT_PERCENTILES = [name for name in _ALL_FIELDS if not name.startswith("percentiles_")]
 _NO_ROWS = pa.schema([SUMMARY.field(name) for name in _ALL_FIELDS]).empty_table()
-
-
-@dataclass(frozen=True)
-class RowSource:
-    """The data files of one block that rows of a column describe.
-
-    Attributes:
-        ordinal: The column's ordinal in the block.
-        files: The ordinals of the rows' data files in the block.
-    """
-
-    block_files: BlockFiles
-    ordinal: int
-    files: Longs
-
-
-@dataclass(frozen=True)
-class ColumnLevel:
-    """The merged statistics of one column, and the rows that they were merged from.
-
-    Attributes:
-        rows: Rows of the `summary` schema, one for each file with statistics; percentiles may be missing.
-        computed: `full` or `footer`: the deepest among the rows.
-        sources: The blocks and files that the rows come from, in the order of the rows.
-        statistics: The merged statistics.
-        groups: The groups of files that they were merged in.
-        order: The positions of the rows in the order of the groups, which is by the path of their files.
-    """
-
-    column: Column
-    rows: pa.Table
-    computed: str
-    sources: tuple[RowSource, ...]
-    statistics: ColumnStatistics
-    groups: ColumnGroups
-    order: Longs
 
 
 @dataclass(frozen=True)
@@ -98,139 +57,6 @@ class UserDefinedRows:
     column: Column
     files: list[int]
     values: list[dict[str, bytes]]
-
-
-@dataclass(frozen=True)
-class _SummaryRows(Generic[T]):
-    """Rows of one column of one block.
-
-    Attributes:
-        target: The caller's value for the column.
-        ordinal: The column's ordinal in the block.
-        files: The ordinals of the rows' data files in the block.
-    """
-
-    block_files: BlockFiles
-    target: T
-    ordinal: int
-    files: Longs
-    rows: pa.Table
-
-
-@dataclass(frozen=True)
-class _SummaryPart(Generic[T]):
-    """A summary object of a block.
-
-    Attributes:
-        targets: The caller's values for columns, by their ordinals in the block.
-    """
-
-    block_files: BlockFiles
-    targets: Mapping[int, T]
-    ref: SummaryRef
-
-    def split(self, rows: pa.Table) -> Iterator[_SummaryRows[T]]:
-        """Split the rows of the object by column."""
-        columns = rows.column("column").to_numpy().astype(np.int64)
-        files = rows.column("file").to_numpy().astype(np.int64)
-        ordinals = sorted(self.targets.keys() & set(self.ref.columns))
-        starts = columns.searchsorted(ordinals, "left").tolist()
-        ends = columns.searchsorted(ordinals, "right").tolist()
-        for ordinal, start, end in zip(ordinals, starts, ends, strict=True):
-            yield _SummaryRows(
-                block_files=self.block_files,
-                target=self.targets[ordinal],
-                ordinal=ordinal,
-                files=files[start:end],
-                rows=rows.slice(start, end - start),
-            )
-
-
-@dataclass
-class _ColumnRows:
-    """The rows of one column, collected block by block.
-
-    Attributes:
-        computed: The deepest among the rows.
-        rows: The rows of each source.
-    """
-
-    column: Column
-    computed: str
-    rows: list[pa.Table] = field(default_factory=list)
-    sources: list[RowSource] = field(default_factory=list)
-
-    def add(self, rows: pa.Table, source: RowSource) -> None:
-        if self.is_narrow(source):
-            rows = _widen(rows, self.column)
-        self.rows.append(rows)
-        self.sources.append(source)
-
-    def is_narrow(self, source: RowSource) -> bool:
-        """Return whether the rows were written under a narrower type."""
-        return source.block_files.block.columns[source.ordinal].type != self.column.type
-
-    def select_sources(self, positions: Longs) -> list[RowSource]:
-        """The sources, with the files of the rows at these ascending positions only."""
-        firsts = np.cumsum([0, *(len(source.files) for source in self.sources)])
-        cuts = np.searchsorted(positions, firsts).tolist()
-        selected = []
-        for number, source in enumerate(self.sources):
-            in_source = positions[cuts[number] : cuts[number + 1]] - firsts[number]
-            selected.append(replace(source, files=source.files[in_source]))
-        return selected
-
-
-@dataclass(frozen=True)
-class _ColumnMerge:
-    """The rows of one column, and the groups of files in which they are merged.
-
-    Attributes:
-        order: The positions of the rows in the order of the groups.
-        to_merge: The positions of the rows that no stored group covers, ascending.
-        sources: The sources with the files of these rows only.
-    """
-
-    collected: _ColumnRows
-    order: Longs
-    groups: ColumnGroups
-    to_merge: Longs
-    sources: list[RowSource]
-
-    def number_rows(self) -> Longs:
-        """Number the rows to merge; -1 for a row that was written under a narrower type."""
-        lengths = [len(source.files) for source in self.sources]
-        narrow = np.repeat([self.collected.is_narrow(source) for source in self.sources], lengths)
-        return np.where(narrow, -1, np.arange(len(narrow)))
-
-    def number_rows_without_sketch(self, sketches: Sequence[DistinctSketch | None]) -> Longs:
-        """Number the rows with a complete list of values instead of a sketch; -1 for other rows."""
-        kinds = pa.concat_tables([rows.select(["frequencies"]) for rows in self.collected.rows])
-        is_complete = np.asarray(pc.equal(kinds["frequencies"], COMPLETE))[self.to_merge]
-        is_missing = np.array([sketch is None for sketch in sketches], np.bool_)
-        return np.where(is_complete & is_missing, self.number_rows(), -1)
-
-    def make_input(self, rows: pa.Table | None, sketches: Sequence[DistinctSketch | None]) -> ReductionInput:
-        """Bring the rows to merge, all if None, and their sketches into the order of the groups."""
-        every_row = pa.concat_tables(self.collected.rows)
-        if rows is None:
-            rows = every_row
-        in_order = np.searchsorted(self.to_merge, self.order[self.groups.files_to_read])
-        is_ascending = (in_order[1:] > in_order[:-1]).all()
-        if not is_ascending:
-            rows = rows.take(pa.array(in_order))
-        return ReductionInput(every_row, rows, [sketches[row] for row in in_order.tolist()])
-
-    def make_level(self, rows: pa.Table, statistics: ColumnStatistics) -> ColumnLevel:
-        return ColumnLevel(
-            column=self.collected.column,
-            rows=rows,
-            computed=self.collected.computed,
-            sources=tuple(self.collected.sources),
-            statistics=statistics,
-            groups=self.groups,
-            order=self.order,
-        )
 
 
 class LiveStatistics:
@@ -258,7 +84,7 @@ class LiveStatistics:
         for block_files in _rank_blocks(with_columns):
             if not block_files.ordinals.keys().isdisjoint(self._live):
                 self._blocks.append(block_files)
-                self._positions[block_files.block.id] = find_live_positions(block_files, self._live)
+                self._positions[block_files.block.id] = _find_live_positions(block_files, self._live)
                 self._identities[block_files.block.id] = _identify_files(block_files)
         self._orders: dict[bytes, tuple[Longs, FileGroups]] = {}
 
@@ -280,7 +106,7 @@ class LiveStatistics:
     def read_user_defined(self, columns: Sequence[Column]) -> Iterator[UserDefinedRows]:
         """Read user-defined statistics, those of the latest blocks first."""
         selection = self._select_user_defined(columns)
-        for part in self._read_summaries(selection, ["column", "file", "extra"]):
+        for part in read_summaries(self._store, selection, ["column", "file", "extra"]):
             positions = self._positions[part.block_files.block.id][part.files]
             has_values = (positions >= 0) & np.asarray(part.rows["extra"].is_valid())
             extras = part.rows["extra"].filter(pa.array(has_values)).to_pylist()
@@ -311,31 +137,31 @@ class LiveStatistics:
         rows_to_merge: Sequence[pa.Table | None] = [None] * len(merges)
         if self._nodes:
             rows_to_merge = self._read_all_fields(merges)
-        inputs = list(map(_ColumnMerge.make_input, merges, rows_to_merge, sketches))
+        inputs = list(map(ColumnMerge.make_input, merges, rows_to_merge, sketches))
         reduced = reduce_groups([merge.groups for merge in merges], inputs)
         for merge, column_input, statistics in zip(merges, inputs, reduced, strict=True):
             yield merge.make_level(column_input.every, statistics)
 
-    def _collect_rows(self, columns: Sequence[Column], names: Sequence[str]) -> list[_ColumnRows]:
+    def _collect_rows(self, columns: Sequence[Column], names: Sequence[str]) -> list[ColumnRows]:
         """Collect the rows of live files, each from the best block that has it."""
         by_key = {column.key: column for column in columns}
         covered = {key: np.zeros(len(self._live), bool) for key in by_key}
-        collected: dict[str, _ColumnRows] = {}
+        collected: dict[str, ColumnRows] = {}
         selection = [(block, _select_columns(block.block.columns, by_key)) for block in self._blocks]
-        for part in self._read_summaries(selection, names):
+        for part in read_summaries(self._store, selection, names):
             block = part.block_files.block
             column = part.target
             rows, files = _select_uncovered(part.rows, part.files, self._positions[block.id], covered[column.key])
             if len(files):
-                column_rows = collected.setdefault(column.key, _ColumnRows(column, block.computed))
+                column_rows = collected.setdefault(column.key, ColumnRows(column, block.computed))
                 column_rows.add(rows, RowSource(part.block_files, part.ordinal, files))
         return list(filter(None, map(collected.get, by_key)))
 
-    def _plan_merge(self, collected: _ColumnRows) -> _ColumnMerge:
+    def _plan_merge(self, collected: ColumnRows) -> ColumnMerge:
         order, file_groups = self._order_rows(collected.sources)
         groups = ColumnGroups(collected.column, file_groups, self._nodes)
         to_merge = np.sort(order[groups.files_to_read])
-        return _ColumnMerge(
+        return ColumnMerge(
             collected=collected,
             order=order,
             groups=groups,
@@ -353,32 +179,16 @@ class LiveStatistics:
             self._orders = {key: (order, FileGroups(words[order]))}
         return self._orders[key]
 
-    def _read_all_fields(self, merges: Sequence[_ColumnMerge]) -> list[pa.Table]:
+    def _read_all_fields(self, merges: Sequence[ColumnMerge]) -> list[pa.Table]:
         """Read the rows to merge of each column, with their percentiles."""
-        columns = [_ColumnRows(merge.collected.column, merge.collected.computed) for merge in merges]
-        for part in self._read_summaries(self._group_by_block(merges), _ALL_FIELDS):
+        columns = [ColumnRows(merge.collected.column, merge.collected.computed) for merge in merges]
+        for part in read_summaries(self._store, self._group_by_block(merges), _ALL_FIELDS):
             number, source = part.target
             rows = part.rows.filter(pa.array(np.isin(part.files, source.files)))
             columns[number].add(rows, source)
         return [pa.concat_tables([_NO_ROWS, *column_rows.rows]) for column_rows in columns]
 
-    def _read_summaries(
-        self, selection: Iterable[tuple[BlockFiles, Mapping[int, T]]], names: Sequence[str]
-    ) -> Iterator[_SummaryRows[T]]:
-        """Read columns of blocks, each with a value for the caller by its ordinal."""
-        parts: list[_SummaryPart[T]] = []
-        for block_files, targets in selection:
-            refs = [ref for ref in block_files.block.summary if not targets.keys().isdisjoint(ref.columns)]
-            parts += [_SummaryPart(block_files, targets, ref) for ref in refs]
-
-        def read(part: _SummaryPart[T]) -> pa.Table:
-            with attribute_damage(part.block_files.block.id):
-                return self._store.get(part.ref.object, names)
-
-        for part, rows in zip(parts, prefetch(read, parts), strict=True):
-            yield from part.split(rows)
-
-    def _read_sketches(self, merges: Sequence[_ColumnMerge]) -> list[list[DistinctSketch | None]]:
+    def _read_sketches(self, merges: Sequence[ColumnMerge]) -> list[list[DistinctSketch | None]]:
         """The sketches of the rows to merge: stored ones, else those made of complete lists of values."""
         sketches: list[list[DistinctSketch | None]] = [[None] * len(merge.to_merge) for merge in merges]
         # Sketches of a narrower type hold other hashes.
@@ -388,14 +198,14 @@ class LiveStatistics:
             parsed = parse_sketches(stored["theta"].to_pylist(), stored["registers"].to_pylist())
             for column, row, sketch in zip(columns.tolist(), rows.tolist(), parsed, strict=True):
                 sketches[column][row] = sketch
-        listed_numbers = list(map(_ColumnMerge.number_rows_without_sketch, merges, sketches))
+        listed_numbers = list(map(ColumnMerge.number_rows_without_sketch, merges, sketches))
         for part, table in self._read_details("frequencies", merges, listed_numbers, _VALUE_FIELDS):
             for number, row, sketch in _sketch_lists(merges, part, table):
                 sketches[number][row] = sketch
         return sketches
 
     def _read_details(
-        self, kind: str, merges: Sequence[_ColumnMerge], numbers: Sequence[Longs], names: Sequence[str]
+        self, kind: str, merges: Sequence[ColumnMerge], numbers: Sequence[Longs], names: Sequence[str]
     ) -> Iterator[tuple[DetailSlice, pa.Table]]:
         """Read the detail objects that hold rows to merge."""
         selection = DetailSelection(kind)
@@ -410,7 +220,7 @@ class LiveStatistics:
             return read_detail_object(part, partial(self._store.read_bytes, part.name), names)
 
     def _group_by_block(
-        self, merges: Sequence[_ColumnMerge]
+        self, merges: Sequence[ColumnMerge]
     ) -> Iterator[tuple[BlockFiles, dict[int, tuple[int, RowSource]]]]:
         """Group the sources of the rows to merge by block and ordinal, each with the number of its column.
 
@@ -427,7 +237,7 @@ class LiveStatistics:
 
 
 def _sketch_lists(
-    merges: Sequence[_ColumnMerge], part: DetailSlice, table: pa.Table
+    merges: Sequence[ColumnMerge], part: DetailSlice, table: pa.Table
 ) -> Iterator[tuple[int, int, DistinctSketch]]:
     """Make sketches of the selected lists of values; each with the numbers of its column and row."""
     listed, columns, rows = part.select_rows(table)
@@ -472,7 +282,7 @@ def _select_columns_by_type(
     return selected
 
 
-def find_live_positions(block_files: BlockFiles, live: Mapping[FileKey, int]) -> Longs:
+def _find_live_positions(block_files: BlockFiles, live: Mapping[FileKey, int]) -> Longs:
     """For each data file of a block its position among the live ones, or -1."""
     positions = np.full(block_files.files.num_rows, -1, np.int64)
     for key, ordinal in block_files.ordinals.items():
@@ -505,16 +315,3 @@ def _select_uncovered(
     if is_new.all():
         return rows, files
     return rows.filter(pa.array(is_new)), files[is_new]
-
-
-def _widen(rows: pa.Table, column: Column) -> pa.Table:
-    """Adapt rows that were written under a narrower type: stored values are the same, only their lengths differ."""
-    if decimal_type(column.type) is not None:
-        return rows
-    for name in ("avg_len", "max_len"):
-        index = rows.schema.get_field_index(name)
-        length_field = rows.schema.field(index)
-        width = pa.scalar(value_width(column), length_field.type)
-        lengths = pc.if_else(rows.column(name).is_valid(), width, None)
-        rows = rows.set_column(index, length_field, lengths.cast(length_field.type))
-    return rows

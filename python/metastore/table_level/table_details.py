@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.store import Store
     from metastore.store.prefetch import DetailPrefetch
-    from metastore.table_level.live_statistics import ColumnLevel
+    from metastore.table_level.column_merge import ColumnLevel
     from metastore.table_level.value_jobs import ValueJobs
     from metastore.table_level.value_sources import ValueSource
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from metastore.table_level.count_jobs import CountTarget
     from metastore.table_level.list_groups import ColumnLists, GroupListSource
     from metastore.table_level.list_reduction import FileValueCounts
-    from metastore.table_level.live_statistics import RowSource
     from metastore.table_level.shuffle_job import JobResult
+    from metastore.table_level.summary_rows import RowSource
     from metastore.table_level.value_index_job import EarlierIndex
 
     Longs = NDArray[np.int64]
