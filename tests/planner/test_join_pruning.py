@@ -106,6 +106,7 @@ PRUNED = {
     "SELECT * FROM {t} f RIGHT JOIN (SELECT * FROM join_dim WHERE small = 205) d ON f.k = d.id": 16,
     "SELECT * FROM {t} f JOIN join_dim d ON f.k = d.id AND f.v = d.small % 10 WHERE d.small = 205": 1,
     "SELECT * FROM {t} f JOIN join_dim d ON f.s = d.s WHERE d.small = 205": 1,
+    "SELECT * FROM {t} f JOIN join_dim d ON F.K = D.Id WHERE d.small = 205": 1,
     "SELECT * FROM {t} f JOIN join_dim d ON f.d = d.d WHERE d.small = 205": 1,
     "SELECT * FROM {t} f JOIN join_dim d ON f.n = d.n WHERE d.small = 205": 1,
     "SELECT * FROM {t} f JOIN join_dim d ON f.t = d.t WHERE d.small = 205": 16,
@@ -239,6 +240,13 @@ def test_each_step_of_a_recursion_reads_by_keys_of_its_own(spark, partitioned, b
         SELECT id FROM {table} WHERE manager IS NULL
         UNION ALL SELECT e.id FROM {table} e JOIN r ON e.manager = r.id) SELECT id FROM r"""
     assert sorted(row.id for row in spark.sql(query).collect()) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("by", ["id", "bucket(16, id)", "v"])
+def test_a_query_may_write_names_in_another_case(spark, partitioned, by):
+    table = partitioned("id int, v int", by, "(1, 10), (2, 20), (3, 30), (4, 40)")
+    query = f"SELECT f.v FROM {table} f JOIN (SELECT * FROM VALUES (2, 20) AS d(a, b)) d ON f.ID = d.A AND f.V = d.B"
+    assert read_of_fact(check(spark, query), table) == [1]
 
 
 def test_partitions_of_doubles_are_found_by_each_zero_and_nan(spark, partitioned):

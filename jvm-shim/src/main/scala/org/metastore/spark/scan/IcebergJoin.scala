@@ -3,10 +3,10 @@ package org.metastore.spark.scan
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Expression}
 import org.apache.spark.sql.connector.expressions.{Literal, NamedReference}
 import org.apache.spark.sql.connector.expressions.filter.Predicate
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 import org.metastore.spark.pruning.ScanDecision
-import org.metastore.spark.reason.Indexed
 import org.metastore.spark.tables.Reflection
 
 /** Decides again on the files of one Iceberg scan, by the keys of a join, when the query runs. */
@@ -14,6 +14,9 @@ private[scan] final class IcebergJoin(
     output: Seq[AttributeReference],
     decide: Seq[Expression] => ScanDecision) {
   import IcebergJoin.KeyName
+
+  // Spark's filters name columns as the query writes them, in any case where its analyzer permits that.
+  private val isSameName = SQLConf.get.resolver
 
   /** The tasks before any keys are known. */
   def begin(planning: ScanDecision): JoinedTasks = new JoinedTasks(planning.beforeJoin.getOrElse(decide(Nil)))
@@ -43,11 +46,12 @@ private[scan] final class IcebergJoin(
      * takes no NaN and tells the zeros apart. The scan, which others read by as well, keeps its tasks.
      */
     def filter(scan: AnyRef, filters: Array[Predicate])(forward: Array[Predicate] => AnyRef): AnyRef = {
-      val partitionColumns =
-        Indexed.set(Reflection.call[Array[NamedReference]](scan, "filterAttributes"))(_.fieldNames.toSeq)
+      val partitionColumns = Reflection.call[Array[NamedReference]](scan, "filterAttributes")
+      def isOfPartition(column: NamedReference): Boolean =
+        partitionColumns.exists(_.fieldNames.toSeq.corresponds(column.fieldNames)(isSameName))
       def isForFormat(filter: Predicate): Boolean =
-        filter.children.length <= IcebergJoin.MostForFormat && filter.references.forall(column =>
-          partitionColumns(column.fieldNames.toSeq)) && !isOfDoubles(filter)
+        filter.children.length <= IcebergJoin.MostForFormat && filter.references.forall(isOfPartition) &&
+          !isOfDoubles(filter)
       val ofFormat = filters.filter(isForFormat)
       if (ofFormat.nonEmpty) ScanPlanner.recover(planning.table, ())(filterByFormat(scan)(forward(ofFormat)))
       ScanPlanner.recover(planning.table, ()) {
@@ -89,7 +93,7 @@ private[scan] final class IcebergJoin(
       case Seq(column: NamedReference, values @ _*)
           if filter.name == "IN" && values.forall(_.isInstanceOf[Literal[_]]) =>
         for {
-          key <- keyOf(column.fieldNames.toSeq)
+          key <- keyOf(column.fieldNames)
           conjunct <- JoinKeyFilter.conjunct(key, values.map(_.asInstanceOf[Literal[_]].value: Any).toArray)
         } yield conjunct
       case _ => None
@@ -100,10 +104,15 @@ private[scan] final class IcebergJoin(
       case _ => false
     }
 
-    private def keyOf(name: Seq[String]): Option[Expression] =
-      names.find(known => Seq(known.column.name) == name) match {
-        case Some(known) => Some(known.key)
-        case None => output.find(column => Seq(column.name) == name)
+    private def keyOf(name: Array[String]): Option[Expression] = name match {
+      case Array(single) => names.find(_.column.name == single).map(_.key).orElse(columnOf(single))
+      case _ => None
+    }
+
+    private def columnOf(name: String): Option[Expression] =
+      output.filter(column => isSameName(column.name, name)) match {
+        case Seq(only) => Some(only)
+        case _ => None // a wrong column would leave out wrong files
       }
   }
 }
