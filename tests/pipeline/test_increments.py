@@ -58,7 +58,7 @@ def test_after_an_append_only_the_new_file_is_read(spark, filled):
 
 
 def test_the_columns_of_a_large_file_are_shared_by_tasks(spark, table, monkeypatch):
-    monkeypatch.setattr(block_task, "_BYTES_OF_PART", 1 << 8)
+    monkeypatch.setattr(block_task, "_BYTES_PER_TASK", 1 << 8)
     spark.sql(f"CREATE TABLE {table} (id INT, name STRING, price DOUBLE) USING iceberg")
     for files in (1, 2):
         _append(spark, table, 100 * files)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt
 _FREE_BYTES, _LARGEST_MMAP_THRESHOLD = 256 << 20, 32 << 20  # the second is the largest that glibc accepts
 
-_BYTES_OF_PART = 1 << 30
+_BYTES_PER_TASK = 1 << 30
 """The size of a data file whose columns one task computes."""
 
 
@@ -87,6 +87,7 @@ class BlockDestination:
         statistics: User-defined statistics to compute.
         allowance: The share of a data file's size that its statistics may take.
         access: How tasks open data files.
+        tasks_per_file: The number of tasks that share the columns of a data file.
     """
 
     store: TaskStore
@@ -96,13 +97,18 @@ class BlockDestination:
     statistics: tuple[StatisticPickle, ...] = ()
     allowance: Allowance = LARGE_TABLE
     access: DataFileAccess = LOCAL_FILES
+    tasks_per_file: int = 1
 
-    def detail(self, file: DataFile, parts: int = 1) -> DetailLimits:
-        """Limits for the histogram and the value counts of a part of a data file's columns, from the settings."""
+    def size_per_task(self, file: DataFile) -> int:
+        """The bytes of a data file that fall to one task."""
+        return file.size // self.tasks_per_file
+
+    def detail(self, file: DataFile) -> DetailLimits:
+        """Limits for the histogram and the value counts of a data file's columns, from the settings."""
         return DetailLimits(
             bins=int(self.settings["histogram_bins"]),
             top=int(self.settings["frequencies_top"]),
-            list_bytes=budget_for_lists(file.size // parts),
+            list_bytes=budget_for_lists(self.size_per_task(file)),
             longest_uncut=self.allowance.longest_uncut,
         )
 
@@ -118,7 +124,7 @@ class BlockTask:
         field_ids: Column key to field id, in a table whose files are read by field ids.
         nameless_is_null: Keys of columns that are null in files without a column of that name in any case.
         name_mapping: The names of columns in files without field ids, if there may be such files.
-        parts: The number of tasks that share the columns of these files.
+        tasks_per_file: The number of tasks that share the columns of these files.
     """
 
     depth: str
@@ -129,18 +135,18 @@ class BlockTask:
     field_ids: Mapping[str, int] = field(default_factory=dict)
     nameless_is_null: frozenset[str] = frozenset()
     name_mapping: NameMapping | None = None
-    parts: int = 1
+    tasks_per_file: int = 1
 
     def split_columns(self) -> list[BlockTask]:
         """Split a task of one large file by columns: one task would be the last one to end while other cores are idle.
 
-        The parts follow from the file alone, so that its statistics do not depend on the number of cores.
+        The number of tasks follows from the file alone, so that its statistics do not depend on the number of cores.
         """
         size = sum(file.size for file in self.files)
-        parts = min(size // _BYTES_OF_PART, len(self.columns))
-        if self.depth != FULL or len(self.files) > 1 or parts < 2:
+        count = min(size // _BYTES_PER_TASK, len(self.columns))
+        if self.depth != FULL or len(self.files) > 1 or count < 2:
             return [self]
-        return [replace(self, columns=self.columns[first::parts], parts=parts) for first in range(parts)]
+        return [replace(self, columns=self.columns[first::count], tasks_per_file=count) for first in range(count)]
 
 
 @dataclass(frozen=True)
@@ -188,7 +194,6 @@ class BlockBuilder:
     depth: str
     columns: tuple[Column, ...]
     name_mapping: NameMapping | None = None
-    parts: int = 1
     _files: list[DataFile] = field(default_factory=list)
     _rows: dict[str, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
     _unread: list[Refusal] = field(default_factory=list)
@@ -208,8 +213,9 @@ class BlockBuilder:
         """Add a file with the statistics of its columns by ordinal."""
         if self.depth != FULL:  # the value counts of constants are known, but this block has no object for them
             statistics = _without_value_counts(statistics)
-        detail = self.destination.detail(file, self.parts)
-        fitted = fit_to_file_size(statistics, file.size // self.parts, detail.top, self.destination.allowance)
+        destination = self.destination
+        detail = destination.detail(file)
+        fitted = fit_to_file_size(statistics, destination.size_per_task(file), detail.top, destination.allowance)
         position = len(self._files)
         rows = []
         for ordinal, one_column in fitted:
@@ -274,10 +280,11 @@ def _without_value_counts(
 
 def run_block_task(destination: BlockDestination, task: BlockTask) -> BlockTaskResult:
     """Analyze the files of a task."""
-    builder = BlockBuilder(destination, task.depth, task.columns, parts=task.parts)
+    destination = replace(destination, tasks_per_file=task.tasks_per_file)
+    builder = BlockBuilder(destination, task.depth, task.columns)
     with use_system_allocator():
         for file in task.files:
-            detail = destination.detail(file, task.parts)
+            detail = destination.detail(file)
             try:
                 column_statistics = analyze_file(
                     task, file, destination.budget, builder.statistics, detail, destination.access

@@ -235,9 +235,10 @@ class BlockComputation:
         def run(task: BlockTask) -> BlockTaskResult:
             forget_archives()
             result = run_block_task(destination, task)
-            files.add(len(task.files) / task.parts)
-            rows.add(sum(file.physical_rows for file in task.files) / task.parts)
-            weight.add(weigh_files(task.files) / task.parts)
+            share = 1 / task.tasks_per_file
+            files.add(share * len(task.files))
+            rows.add(share * sum(file.physical_rows for file in task.files))
+            weight.add(share * weigh_files(task.files))
             return result
 
         total = len(chosen)
