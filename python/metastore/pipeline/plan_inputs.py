@@ -120,59 +120,90 @@ class PlanInputs:
         return Coverage(self.block_files.read(resolved), self.facts.files)
 
 
-def read_inputs(spark: SparkSession, statement: AnalyzeStatement, *, is_automatic: bool = False) -> PlanInputs:
-    """Look up the table and its statistics, and check the statement against them."""
+@dataclass(frozen=True)
+class OpenedTable:
+    """A table to analyze and its store, before its statistics are read.
+
+    Attributes:
+        task_store: The store as tasks reach it.
+        access: How tasks open data files.
+        settings: The values of all settings by their names.
+    """
+
+    facts: TableFacts
+    store: Store
+    task_store: TaskStore
+    access: DataFileAccess
+    settings: Mapping[str, Any]
+    is_automatic: bool
+
+
+def open_table(spark: SparkSession, statement: AnalyzeStatement, *, is_automatic: bool = False) -> OpenedTable:
+    """Look up the table, and open its store."""
     # What this session wrote it knows. A table that is refreshed while a command runs can fail the command.
     load = partial(load_facts, spark, statement.table, newest=not is_automatic)
-    values = _resolve_settings(spark, statement)
+    settings = _resolve_settings(spark, statement)
     facts = load()
     store, task_store = open_table_store(spark, facts.identity, facts.identifier, writable=True)
     access = find_data_file_access(spark, facts, task_store)
-    facts = wait_for_young_files(facts, store, load)
+    return OpenedTable(
+        facts=wait_for_young_files(facts, store, load),
+        store=store,
+        task_store=task_store,
+        access=access,
+        settings=settings,
+        is_automatic=is_automatic,
+    )
+
+
+def read_inputs(spark: SparkSession, statement: AnalyzeStatement, table: OpenedTable) -> PlanInputs:
+    """Look up the table's statistics, and check the statement against them."""
+    store = table.store
+    settings = table.settings
     block_files = BlockFilesCache(store)
     manifest = store.read()
-    own_manifest = facts.own_manifest(manifest)
-    facts = count_rows(spark, facts, own_manifest, block_files, access)
+    own_manifest = table.facts.own_manifest(manifest)
+    facts = count_rows(spark, table.facts, own_manifest, block_files, table.access)
     facts = recall_deleted_rows(facts, store, own_manifest)
     # ANALYZE at depth `files` opens no data file.
     deleted = DeletedRows(facts) if statement.depth == FILES else count_deleted_rows(spark, facts)
     facts = deleted.facts
     case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
     zone = read_time_zone(spark)
-    request = resolve_request(facts, statement, values, case_sensitive=case_sensitive, zone=zone)
+    request = resolve_request(facts, statement, settings, case_sensitive=case_sensitive, zone=zone)
     statistics, unusable = _list_statistics(statement)
     expressions = _resolve_expressions(
         spark,
         facts,
         statement,
         columns=request.columns,
-        settings=values,
+        settings=settings,
         statistics=statistics,
     )
     users = _load_user_statistics(statistics, expressions, unusable)
-    extras = _make_extras(facts, store, request, RankSort(spark, facts, task_store, access))
+    extras = _make_extras(facts, store, request, RankSort(spark, facts, table.task_store, table.access))
     jobs = ValueJobs(
         context=spark.sparkContext,
-        store=task_store,
+        store=table.task_store,
         files={file.path: file for file in facts.files},
-        access=access,
+        access=table.access,
         field_ids=facts.field_ids,
     )
     return PlanInputs(
         facts=facts,
         request=_with_statistics(request, users, expressions.columns),
         store=store,
-        task_store=task_store,
-        access=access,
+        task_store=table.task_store,
+        access=table.access,
         block_files=block_files,
-        options=choose_options(values),
-        snapshots_to_keep=values["spark.metastore.snapshots.keep"],
+        options=choose_options(settings),
+        snapshots_to_keep=settings["spark.metastore.snapshots.keep"],
         manifest=manifest,
         is_repair=statement.repair,
         user_statistics=users,
         failed_expressions=expressions.failed,
-        is_automatic=is_automatic,
-        is_publishing=values[PUFFIN] and describe_format(facts.format).publish_sketches is not None,
+        is_automatic=table.is_automatic,
+        is_publishing=settings[PUFFIN] and describe_format(facts.format).publish_sketches is not None,
         extras=extras,
         jobs=jobs,
         newly_counted=deleted.counted,

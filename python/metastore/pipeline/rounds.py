@@ -15,7 +15,7 @@ from metastore.format.data_files import select_files
 from metastore.pipeline.commit import commit_plan
 from metastore.pipeline.compute import compute_missing
 from metastore.pipeline.plan import RoundState, make_plan
-from metastore.pipeline.plan_inputs import PlanInputs, read_inputs
+from metastore.pipeline.plan_inputs import PlanInputs, open_table, read_inputs
 from metastore.pipeline.published_sketches import publish_sketches
 from metastore.pipeline.repair_plan import list_refusals
 from metastore.pipeline.report import AnalyzeReport
@@ -48,7 +48,7 @@ def run_statement(spark: SparkSession, statement: AnalyzeStatement, progress: bo
     """Run a statement."""
     started = time.monotonic()
     with _running(spark, statement, progress) as running_progress:
-        inputs = read_inputs(spark, statement)
+        inputs = read_inputs(spark, statement, open_table(spark, statement))
         return _run(spark, inputs, running_progress, started)
 
 
@@ -56,15 +56,14 @@ def run_in_turn(spark: SparkSession, statement: AnalyzeStatement, progress: bool
     """Run a statement that nobody typed; return None if another driver already runs the same one."""
     started = time.monotonic()
     with _running(spark, statement, progress) as running_progress:
-        inputs = read_inputs(spark, statement, is_automatic=True)
-        with claim(inputs.store, statement.depth) as is_ours:
+        table = open_table(spark, statement, is_automatic=True)
+        with claim(table.store, statement.depth) as is_ours:
             if not is_ours:
                 return None
-            # Another driver may have finished the same work before the claim.
-            inputs = replace(inputs, manifest=inputs.store.read())
-            report = _run(spark, inputs, running_progress, started)
+            # Statistics are read after the claim: another driver may have finished the same work before it.
+            report = _run(spark, read_inputs(spark, statement, table), running_progress, started)
         if report.committed:
-            _tidy(inputs.store)
+            _tidy(table.store)
         return report
 
 
