@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,28 +25,37 @@ def row(ids: str, where: str = "TRUE") -> str:
     )
 
 
-def draw(random: Random, spark: SparkSession) -> tuple[str, Callable[[str], Any]]:
-    """A statement's text, with `{t}` for the table, and what runs it."""
+@dataclass(frozen=True)
+class Command:
+    """A statement with `{t}` for the table.
+
+    Attributes:
+        prepare: makes what it reads beside the table.
+    """
+
+    text: str
+    prepare: Callable[[SparkSession], None]
+
+    def run_in(self, spark: SparkSession) -> Callable[[str], Any]:
+        """What runs it on the table of a name."""
+        return lambda table: spark.sql(self.text.format(t=table))
+
+
+def draw(random: Random) -> Command:
+    """A random command."""
     kind = random.choice(["update", "delete", "merge", "merge", "merge"])
     if kind == "merge":
-        prepare = _source(random, spark)
-        text = _merge(random)
-    else:
-        prepare = None
-        condition = _condition(random)
-        change = random.choice(["x = x + 1", "code = code + 1, s = 'u'", "day = date_add(day, 1)"])
-        text = (
-            f"UPDATE {{t}} SET {change} WHERE {condition}"
-            if kind == "update"
-            else f"DELETE FROM {{t}} WHERE {condition}"
-        )
+        prepare = _source(random)
+        return Command(_merge(random), prepare)
+    condition = _condition(random)
+    if kind == "delete":
+        return Command(f"DELETE FROM {{t}} WHERE {condition}", _nothing)
+    change = random.choice(["x = x + 1", "code = code + 1, s = 'u'", "day = date_add(day, 1)"])
+    return Command(f"UPDATE {{t}} SET {change} WHERE {condition}", _nothing)
 
-    def run(table: str) -> None:
-        if prepare is not None:
-            prepare()
-        spark.sql(text.format(t=table))
 
-    return text, run
+def _nothing(_: SparkSession) -> None:
+    """Prepares a command that reads its table alone."""
 
 
 def _condition(random: Random) -> str:
@@ -68,24 +79,32 @@ def _condition(random: Random) -> str:
     ])  # fmt: skip
 
 
-def _source(random: Random, spark: SparkSession) -> Callable[[], None]:
+def _source(random: Random) -> Callable[[SparkSession], None]:
     """What makes the view that a MERGE reads: sometimes with null keys, sometimes with a key twice."""
     low, count, step = random.randrange(ROWS), random.choice([1, 3, 20, 120]), random.choice([1, 7, 31])
-    extra = ["SELECT CAST(NULL AS BIGINT) k, CAST(3 AS INT) code, 'n' s"] if random.random() < 0.4 else []
+    extra: list[tuple[int | None, int, str]] = [(None, 3, "n")] if random.random() < 0.4 else []
     if random.random() < 0.1:
-        extra.append(f"SELECT {low} k, 1 code, 'twice' s")
-    ids = f"range({low}, {low + count * step}, {step})"
-    rows = f"SELECT id k, CAST(id % 97 AS INT) code, md5(CAST(id AS STRING)) s FROM {ids}"
-    query = " UNION ALL ".join([rows, *extra])
-    literal = random.random() < 0.3
+        extra.append((low, 1, "twice"))
+    ids = range(low, low + count * step, step)
+    is_literal = random.random() < 0.3
 
-    def prepare() -> None:
-        source = spark.sql(query)
-        if literal:
-            source = spark.createDataFrame(source.collect(), source.schema)
+    def prepare(spark: SparkSession) -> None:
+        if is_literal:
+            rows = [(key, key % 97, hashlib.md5(str(key).encode()).hexdigest()) for key in ids]  # noqa: S324
+            source = spark.createDataFrame(rows + extra, "k BIGINT, code INT, s STRING")
+        else:
+            source = spark.sql(_query(ids, extra))
         source.createOrReplaceTempView(SOURCE)
 
     return prepare
+
+
+def _query(ids: range, extra: list[tuple[int | None, int, str]]) -> str:
+    generated = f"range({ids.start}, {ids.stop}, {ids.step})"
+    parts = [f"SELECT id k, CAST(id % 97 AS INT) code, md5(CAST(id AS STRING)) s FROM {generated}"]
+    for key, code, text in extra:
+        parts.append(f"SELECT CAST({'NULL' if key is None else key} AS BIGINT) k, {code} code, '{text}' s")
+    return " UNION ALL ".join(parts)
 
 
 def _merge(random: Random) -> str:

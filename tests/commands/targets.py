@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +14,11 @@ from pyspark.errors import AnalysisException
 
 import lakes
 import metastore
+from commands.states import NAMES, DeltaFiles, IcebergFiles, Rows, sum_rows
 from planner.plans import conf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
@@ -71,14 +71,12 @@ class Change:
     Attributes:
         error: the class of its error, if it failed.
         rows: number of rows after it, and the sum of their hashes.
-        touched: the data files that it removed or marked rows in.
-        read: files read and files there were, for each scan that the history notes of the target.
+        touched: the data files that it removed (None), or in which it marked rows, with the positions marked by then.
     """
 
     error: str
-    rows: tuple[int, int]
-    touched: frozenset[Any]
-    read: tuple[tuple[int, int], ...]
+    rows: Rows
+    touched: frozenset[tuple[str, frozenset[int] | None]]
 
 
 def _describe(failure: Exception) -> str:
@@ -89,17 +87,6 @@ def _describe(failure: Exception) -> str:
             cause = cause.getCause()
         return str(cause.toString())[:120]
     return type(failure).__name__ + ": " + str(failure).strip().split("\n", 1)[0][:60]
-
-
-def _live_files(commits: Iterable[Path]) -> dict[str, dict[str, Any]]:
-    """The `add` action of each data file that is live after the commits of a Delta table, by path."""
-    live: dict[str, dict[str, Any]] = {}
-    for commit in commits:
-        actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
-        for removed in (action["remove"] for action in actions if "remove" in action):
-            live.pop(removed["path"], None)
-        live |= {action["add"]["path"]: action["add"] for action in actions if "add" in action}
-    return live
 
 
 def _remove(file: dict[str, Any]) -> dict[str, Any]:
@@ -133,80 +120,58 @@ class Target:
     def drop(self) -> None:
         self.spark.sql(f"DROP TABLE IF EXISTS {self.name}")
 
+    @cached_property
+    def files(self) -> IcebergFiles | DeltaFiles:
+        """The files of the table, read without Spark."""
+        if self.kind.format == "iceberg":
+            warehouse = self.spark.conf.get("spark.sql.catalog.ice.warehouse")
+            return IcebergFiles(Path(warehouse, *self.name.split(".")[1:]))
+        location = self.spark.sql(f"DESCRIBE DETAIL {self.name}").first().location
+        return DeltaFiles(Path(location.removeprefix("file:")))
+
     def version(self) -> int:
         """The snapshot, or the version, that is current."""
-        if self.kind.format == "iceberg":
-            refs = self.spark.sql(f"SELECT snapshot_id FROM {self.name}.refs WHERE name = 'main'")
-            return int(refs.first()[0])
-        return int(self._commits()[-1].stem)
+        return self.files.version()
 
     def restore(self, version: int) -> None:
         """Makes a former version current: the same files."""
-        if self.kind.format == "iceberg":
-            self.spark.sql(f"CALL ice.system.set_current_snapshot('{self.name.removeprefix('ice.')}', {version})")
+        if isinstance(self.files, DeltaFiles):
+            _restore_delta(self.files, version)
         else:
-            self._restore_delta(version)
-
-    def _restore_delta(self, version: int) -> None:
-        """Writes the commit itself: RESTORE takes ten times as long as the command before it."""
-        commits = self._commits()
-        now, former = _live_files(commits), _live_files(commits[: version + 1])
-        removed = [_remove(file) for path, file in now.items() if former.get(path) != file]
-        added = [{"add": file} for path, file in former.items() if now.get(path) != file]
-        lines = [json.dumps(action) for action in removed + added]
-        following = commits[-1].with_name(f"{len(commits):020}.json")
-        following.write_text("\n".join(lines) + "\n", "utf-8")
-
-    @cached_property
-    def _log(self) -> Path:
-        location = self.spark.sql(f"DESCRIBE DETAIL {self.name}").first().location
-        return Path(location.removeprefix("file:")) / "_delta_log"
-
-    def _commits(self) -> list[Path]:
-        return sorted(self._log.glob("*.json"))
+            self.spark.sql(f"CALL ice.system.set_current_snapshot('{self.name.removeprefix('ice.')}', {version})")
 
     def run(self, command: Callable[[str], Any], settings: dict[str, str]) -> Change:
         """Runs a command under settings, and tells what it did."""
-        before, version = self._files(), self.version()
-        error = ""
+        before, error = self.files.state(), ""
         with conf(self.spark, **settings, spark__metastore__history__enabled="true"):
-            noted = [] if settings is WITHOUT_US else self._scans()
             try:
                 command(self.name)
             except Exception as failure:  # noqa: BLE001 - any error is to be the same one
                 error = _describe(failure)
-            read = [] if settings is WITHOUT_US else self._scans()[len(noted) :]
+            # The history notes a scan later, if its setting is still on.
+            self.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        after = self.files.state()
+        return Change(error, after.rows, before.touched(after))
+
+    def rows_of_spark(self) -> Rows:
+        """The rows that Spark reads without us."""
         with conf(self.spark, **WITHOUT_US):
-            count, total = self.spark.sql(
-                f"SELECT count(*), coalesce(sum(xxhash64(*) % 1000003), 0) FROM {self.name}"
-            ).first()
-        touched = before - self._files() if self.version() != version else frozenset()
-        return Change(error, (count, int(total)), touched, tuple(read))
+            return sum_rows(self.spark.table(self.name).select(*NAMES).collect())
 
-    def _files(self) -> frozenset[Any]:
-        """The live data files, each with what says which of its rows are deleted."""
-        with conf(self.spark, **WITHOUT_US):
-            if self.kind.format == "iceberg":
-                return self._iceberg_files()
-            return self._delta_files()
-
-    def _iceberg_files(self) -> frozenset[Any]:
-        live = self.spark.sql(f"SELECT file_path FROM {self.name}.data_files").collect()
-        deleted: dict[str, set[int]] = {}
-        if self.kind.name != "copy-on-write":
-            for row in self.spark.sql(f"SELECT file_path, pos FROM {self.name}.position_deletes").collect():
-                deleted.setdefault(row.file_path, set()).add(row.pos)
-        return frozenset((row.file_path, frozenset(deleted.get(row.file_path, ()))) for row in live)
-
-    def _delta_files(self) -> frozenset[Any]:
-        live = _live_files(self._commits()).values()
-        return frozenset((file["path"], (file.get("deletionVector") or {}).get("cardinality", 0)) for file in live)
-
-    def _scans(self) -> list[tuple[int, int]]:
-        """The scans of the target that the history has noted."""
+    def scans(self) -> list[tuple[int, int]]:
+        """Files read and files there were, for each scan of the target that the history has noted."""
+        short = self.name.rsplit(".", 1)[-1]
+        history = f"SELECT files_read, files_total FROM metastore.history() WHERE table LIKE '%{short}%'"
         try:
-            rows = self.spark.sql("SELECT * FROM metastore.history()").collect()
+            return [(row.files_read, row.files_total) for row in self.spark.sql(history).collect()]
         except AnalysisException:  # nothing was noted yet
             return []
-        short = self.name.rsplit(".", 1)[-1]
-        return [(row.files_read, row.files_total) for row in rows if short in row.table]
+
+
+def _restore_delta(files: DeltaFiles, version: int) -> None:
+    """Writes the commit itself: RESTORE takes ten times as long as the command before it."""
+    now, former = files.live(files.version()), files.live(version)
+    removed = [_remove(file) for path, file in now.items() if former.get(path) != file]
+    added = [{"add": file} for path, file in former.items() if now.get(path) != file]
+    if removed or added:
+        files.commit(removed + added, version)

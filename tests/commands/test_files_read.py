@@ -10,7 +10,7 @@ import lakes
 import metastore
 from commands.random_commands import SOURCE
 from commands.targets import WITHOUT_US, Target, parameters
-from commands.twins import FILES, fill
+from commands.twins import FILES, fill, read_by
 from planner.plans import conf
 
 pytestmark = pytest.mark.spark
@@ -52,16 +52,6 @@ def files_with(target: Target, condition: str) -> int:
         return len(
             target.spark.sql(f"SELECT DISTINCT {file_column(target)} FROM {target.name} WHERE {condition}").collect()
         )
-
-
-def read_by(target: Target, statement: str, mode: str) -> int:
-    """Data files read to find those that a statement changes."""
-    change = target.run(
-        lambda name: target.spark.sql(statement.format(t=name)), {"spark__metastore__pruning__rowLevel": mode}
-    )
-    assert change.error == ""
-    first = [read for read, files in change.read if files]
-    return first[0] if first else FILES
 
 
 @pytest.mark.parametrize("condition", ["s = md5('78')", "id BETWEEN 300 AND 302"])
