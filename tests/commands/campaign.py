@@ -1,80 +1,204 @@
 """Many random UPDATE, DELETE and MERGE statements with us and without us, by hand or at night.
 
-    uv run python tests/commands/campaign.py --commands 10000 --seed 7
+    uv run python tests/commands/campaign.py --format iceberg --commands 10000
+    uv run python tests/commands/campaign.py --kind delta-vectors --commands 40 --seed 7
 
-Runs so many commands of each kind of table. Prints a line a round; exits with 1 where rows, rewritten files or errors
-differ.
+Runs so many commands of each format, over its kinds of tables. Prints a line a round, and exits with 1 where rows,
+rewritten files or errors differ. Each run adds a line a format to results.jsonl beside this file, so that runs add up;
+two of them may run side by side.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from commands.targets import Kind
+    from commands.twins import Comparison
+
 ROUND = 40
 """Commands on one table."""
+RESULTS = HERE / "results.jsonl"
+
+
+@dataclass
+class Tally:
+    """What the rounds of one format came to."""
+
+    commands: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+    files_read: int = 0
+    files: int = 0
+    seconds: float = 0.0
+
+    def add(self, kind: Kind, found: Comparison, seconds: float) -> None:
+        """Adds a round."""
+        self.commands[kind.name] += found.commands
+        self.differences += found.differences
+        self.files_read += found.files_read
+        self.files += found.files
+        self.seconds += seconds
 
 
 def main() -> int:
-    """Runs rounds over the kinds of tables in turn until each had enough commands."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--commands", type=int, default=10_000, help="commands for each kind of table")
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no round after these")
-    given = parser.parse_args()
+    """Runs rounds over the kinds of tables in turn until each format had enough commands."""
     from commands.targets import KINDS  # noqa: PLC0415 - the path is set above
-    from commands.twins import compare, fill  # noqa: PLC0415
 
-    done, differences = Counter(), []
+    formats = sorted({kind.format for kind in KINDS})
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--commands", type=int, default=10_000, help="commands of each format, over its kinds")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="of the first round; the others count on")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no round after these")
+    parser.add_argument("--format", choices=formats, help="of tables of this format alone")
+    parser.add_argument("--kind", choices=[kind.name for kind in KINDS], help="of tables of this kind alone")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the file to which each run adds its lines")
+    parser.add_argument("--classes", type=Path, help="a folder of classes in place of the shim's own, as of a mutant")
+    given = parser.parse_args()
+    kinds = [kind for kind in KINDS if given.format in {None, kind.format} and given.kind in {None, kind.name}]
+    if not kinds:
+        parser.error(f"{given.kind} is no kind of {given.format}")
+    print(f"--seed {given.seed}", flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was done until then is written
+    tallies = {kind.format: Tally() for kind in kinds}
+    until = time.monotonic() + 60 * given.minutes
+    try:
+        with _session(given.classes) as spark:
+            _run(spark, kinds, tallies, given.commands, given.seed, until)
+    finally:
+        _save(given.results, tallies, given.seed)
+    _print_sums(given.results)
+    return 1 if any(tally.differences for tally in tallies.values()) else 0
+
+
+def _run(
+    spark: SparkSession, kinds: list[Kind], tallies: dict[str, Tally], commands: int, seed: int, until: float
+) -> None:
+    number = 0
+    while any(tally.commands.total() < commands for tally in tallies.values()) and time.monotonic() < until:
+        kind, of_round = kinds[number % len(kinds)], seed + number
+        number += 1
+        tally = tallies[kind.format]
+        missing = commands - tally.commands.total()
+        if missing > 0:
+            _run_round(spark, kind, tally, min(ROUND, missing), of_round)
+
+
+def _run_round(spark: SparkSession, kind: Kind, tally: Tally, commands: int, seed: int) -> None:
+    from commands.twins import compare, fill  # noqa: PLC0415 - the path is set above
+    from planner.plans import conf  # noqa: PLC0415 - as above
+
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="commands-") as scratch:
-        spark = _session(Path(scratch))
-        print(f"--seed {given.seed}", flush=True)
-        for number in range(len(KINDS) * -(-given.commands // ROUND)):
-            if time.monotonic() - began > given.minutes * 60:
-                break
-            kind = KINDS[number % len(KINDS)]
-            target = fill(spark, kind, f"commanded_{number}")
-            found = compare(target, ROUND, given.seed + number)
-            target.drop()
-            done[kind.name] += found.commands
-            differences += found.differences
-            print(
-                f"{kind.name}: {found.commands} commands, {found.files_read} of {found.files} files read,"
-                f" {len(found.differences)} differences",
-                flush=True,
-            )
-        spark.stop()
-    for one in differences:
-        print(one)
-    print(dict(done), f"{len(differences)} differences, {time.monotonic() - began:.0f} s")
-    return 1 if differences else 0
+    # Users have adaptive plans; every other round goes without.
+    with conf(spark, spark__sql__adaptive__enabled="true" if seed % 2 else "false"):
+        target = fill(spark, kind, f"commanded_{seed}")
+        found = compare(target, commands, seed)
+        target.drop()
+    seconds = time.monotonic() - began
+    tally.add(kind, found, seconds)
+    print(
+        f"{kind.name}: {found.commands} commands, {found.files_read} of {found.files} files read,"
+        f" {len(found.differences)} differences, {seconds / found.commands:.2f} s a command",
+        *found.differences,
+        sep="\n",
+        flush=True,
+    )
 
 
-def _session(scratch: Path):
+@contextmanager
+def _session(classes: Path | None) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     from lakes import FORMATS, session_conf  # noqa: PLC0415
 
-    for name in ("spark", "warehouse"):
-        (scratch / name).mkdir()
-    builder = SparkSession.builder.appName("commands")
-    for key, value in session_conf(scratch / "spark", scratch / "warehouse").items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    if "iceberg" in FORMATS:
-        spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
-    return spark
+    with tempfile.TemporaryDirectory(prefix="commands-") as folder:
+        scratch = Path(folder)
+        for name in ("spark", "warehouse"):
+            (scratch / name).mkdir()
+        settings = {**session_conf(scratch / "spark", scratch / "warehouse"), **SETTINGS}
+        settings["spark.driver.extraJavaOptions"] += f" {JAVA}"
+        if classes is not None:
+            settings["spark.driver.extraClassPath"] = str(classes)
+        builder = SparkSession.builder.appName("commands")
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel("OFF")
+        if "iceberg" in FORMATS:
+            spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
+        yield spark
+        spark.stop()
+
+
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+"""Fewer tasks than other tests have: a command on so few rows is as long as the tasks it starts."""
+
+JAVA = "-Duser.timezone=UTC"
+"""In another zone, also in GMT, Delta reads its log a second time after each commit to verify its checksum."""
+
+
+def _save(results: Path, tallies: dict[str, Tally], seed: int) -> None:
+    """Adds a line for each format that had commands."""
+    for name, tally in tallies.items():
+        if not tally.commands:
+            continue
+        line = {
+            "format": name,
+            "commands": tally.commands.total(),
+            "kinds": dict(tally.commands),
+            "seed": seed,
+            "files read": tally.files_read,
+            "of": tally.files,
+            "differences": tally.differences,
+            "seconds": round(tally.seconds),
+            "commit": _commit(),
+        }
+        with results.open("a", encoding="utf-8") as file:  # one write, so that runs side by side do not mix
+            file.write(json.dumps(line) + "\n")
+
+
+def _commit() -> str:
+    """The commit of the code, marked where files were changed since."""
+    described = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    return subprocess.run(described, cwd=HERE, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _print_sums(results: Path) -> None:
+    """Prints what all runs of the results file came to."""
+    if not results.exists():
+        return
+    lines = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
+    for name in sorted({line["format"] for line in lines}):
+        runs = [line for line in lines if line["format"] == name]
+        differences = sum(len(run["differences"]) for run in runs)
+        print(f"{name}: {_total(runs, 'commands')} commands in {len(runs)} runs, {differences} differences")
+
+
+def _total(runs: Iterable[dict[str, Any]], name: str) -> int:
+    return sum(run[name] for run in runs)
 
 
 if __name__ == "__main__":
