@@ -97,6 +97,21 @@ def build(files: Sequence[Path]) -> Mutated:
     return Mutated(folder / "classes", mutants, len(listed) - len(mutants))
 
 
+def compile_changed(changes: dict[str, tuple[str, str]], folder: Path) -> Path:
+    """Compiles sources in each of which one text is replaced by another, and returns the folder of their classes.
+
+    Args:
+        changes: by the source's name below SOURCES, the text and what replaces it.
+    """
+    texts = {}
+    for name, (before, after) in changes.items():
+        source = (SOURCES / name).read_text("utf-8")
+        assert source.count(before) == 1, f"{name} has not once: {before}"
+        texts[Path(name).name] = source.replace(before, after)
+    _compile(texts, 0, folder)
+    return folder / "classes"
+
+
 def switch(spark: SparkSession) -> Any:
     """Returns what turns mutants on."""
     return find_shim_package(spark).pruning.Mutant
