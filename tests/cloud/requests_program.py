@@ -32,6 +32,9 @@ ROUND_SECONDS = 0.25
 """Seconds of a request: more than a busy machine needs to send those that belong to the same round trip."""
 TIMEOUT = 1.0
 """Seconds that planning may take."""
+SHORT_TIMEOUT = "200ms"
+"""The same for commands, which wait fifteen times as long."""
+FAULTS = ("errors", "slow", "silent")
 
 
 def create(spark: SparkSession, table: str) -> None:
@@ -132,6 +135,18 @@ class Driver:
         self.proxy.begin_fault("silent")
         return {"queries": [self.query(), self.query()], "served": self.query_until_pruned()}
 
+    def run_command(self, fault: str) -> dict[str, Any]:
+        """Delete a row while the store misbehaves, in a driver that has not read it yet."""
+        self.forget()
+        key = FAULTS.index(fault)
+        self.proxy.begin_fault(fault)
+        begin = time.monotonic()
+        self.spark.sql(f"DELETE FROM {self.table} WHERE id = {key} AND text = 'text {key}'")
+        seconds = time.monotonic() - begin
+        self.proxy.end_fault()
+        left = self.spark.sql(f"SELECT count(*), count_if(id = {key}) FROM {self.table}").first()
+        return {"rows": left[0], "with the key": left[1], "seconds": seconds}
+
 
 def describe(steps: dict[str, list[Request]]) -> dict[str, Any]:
     """Describe the requests of each step, and count their round trips."""
@@ -154,13 +169,17 @@ def main() -> None:
             requests[name] = driver.count_requests(FUNCTIONS if name == "iceberg" else ["summary"])
         driver = Driver(spark, tables["iceberg"], proxy)
         spark.conf.set("spark.metastore.planning.timeout", f"{TIMEOUT}s".replace(".0", ""))
-        faults = {fault: driver.try_fault(fault) for fault in ("errors", "slow", "silent")}
+        faults = {fault: driver.try_fault(fault) for fault in FAULTS}
         faults["memory"] = driver.query_from_memory()
+        spark.conf.set("spark.metastore.planning.timeout", SHORT_TIMEOUT)
+        changed = {name: Driver(spark, tables[name], proxy) for name in ("iceberg", "delta")}
+        commands = {name: {fault: one.run_command(fault) for fault in FAULTS} for name, one in changed.items()}
         begin = time.monotonic()
         spark.stop()
         results = {
             "requests": {name: describe(steps) for name, steps in requests.items()},
             "faults": faults,
+            "commands": commands,
             "stop": time.monotonic() - begin,
             "exit": time.time(),
         }

@@ -14,6 +14,7 @@ import pytest
 
 import metastore
 from cloud.counting import CountingProxy
+from cloud.requests_program import ROWS
 from store import s3
 from versions.environments import fetch_locked
 
@@ -63,6 +64,8 @@ LIMITS = {
     **{f"{name} later": (1, 1) for name in ("summary", "frequencies", "histogram", "quantiles")},
 }
 """The most requests and round trips of each step."""
+COMMAND_LIMIT = 3.0
+"""Seconds that a command waits for statistics: fifteen times `SHORT_TIMEOUT`."""
 PATIENCE = 15.0
 """Seconds beyond all limits that a busy machine may take."""
 
@@ -133,6 +136,15 @@ def test_a_store_that_misbehaves_costs_a_query_its_time_limit_at_most(driver, fa
     assert [query["rows"] for query in outcome["queries"]] == [["text 5001"]] * 2
     assert max(query["seconds"] for query in outcome["queries"]) < PATIENCE
     assert outcome["served"] > 0
+
+
+@pytest.mark.parametrize("table", ["iceberg", "delta"])
+def test_a_store_that_misbehaves_costs_a_command_its_time_limit_at_most(driver, table):
+    """The command deletes its row, also where it has to read all files."""
+    for deleted, (fault, outcome) in enumerate(driver["commands"][table].items(), 1):
+        assert outcome["rows"] == ROWS - deleted, fault
+        assert outcome["with the key"] == 0, fault
+        assert outcome["seconds"] < COMMAND_LIMIT + PATIENCE, fault
 
 
 def test_explain_says_that_statistics_came_too_late(driver):
