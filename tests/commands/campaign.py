@@ -79,7 +79,7 @@ def main() -> int:
     if not kinds:
         parser.error(f"{given.kind} is no kind of {given.format}")
     print(f"--seed {given.seed}", flush=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was done until then is written
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # what was done is written
     tallies = {kind.format: Tally() for kind in kinds}
     until = time.monotonic() + 60 * given.minutes
     try:
