@@ -15,24 +15,27 @@ private[estimates] final class PartitionStatistics(
     partitions: Array[Map[String, Literal]],
     counts: Array[Long]) {
 
-  /** The summaries of the columns by which every file is partitioned, by their key and type. */
-  private val summaries: Map[(String, DataType), Seq[Option[FileSummary]]] = {
+  /** The values of the columns by which every file is partitioned, by their key and type. */
+  private val columns: Map[(String, DataType), Array[Literal]] = {
     val keys = if (partitions.isEmpty) Set.empty[String] else partitions.head.keySet
-    val summaries = for {
+    val columns = for {
       key <- keys.toSeq
       values = partitions.flatMap(_.get(key))
       if values.length == partitions.length
-    } yield (key, values.head.dataType) -> values.indices.map(summaryOf(values, _))
-    summaries.toMap
+    } yield (key, values.head.dataType) -> values
+    columns.toMap
   }
 
-  private def summaryOf(values: Array[Literal], file: Int): Option[FileSummary] =
-    PartitionStatistics.summaryOf(values(file), counts(file))
-
-  private lazy val partitioned = new InMemoryStatistics(counts, summaries)
+  // Few scans ask for the statistics of their partition columns, and there is a summary of each file in them.
+  private lazy val partitioned: FileSetStatistics = {
+    def summaryOf(values: Array[Literal])(file: Int): Option[FileSummary] =
+      PartitionStatistics.summaryOf(values(file), counts(file))
+    val summaries = for ((column, values) <- columns) yield column -> values.indices.map(summaryOf(values))
+    new InMemoryStatistics(counts, summaries)
+  }
 
   /** Whether the values of a column are those of the partitions. */
-  def isPartition(key: String, dataType: DataType): Boolean = summaries.contains((key, dataType))
+  def isPartition(key: String, dataType: DataType): Boolean = columns.contains((key, dataType))
 
   def column(key: String, dataType: DataType): Either[Reason, ColumnSummary] =
     statisticsOf(key, dataType).column(key, dataType)
