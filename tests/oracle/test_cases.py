@@ -135,6 +135,7 @@ def test_the_rules_alone_agree(spark, made, name):
         assert not set(asked["skip"]) & kept, asked["where"]
 
 
+@pytest.mark.slow
 def test_other_engines_lose_no_row_either(spark, made):
     """`prune` keeps files that a case skips only where the case says so: most constants there are computed.
 
