@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 RESULTS = Path(os.environ.get("METASTORE_BENCHMARK_RESULTS", Path(__file__).resolve().parent / "results"))
 PHASES = ("parsing", "analysis", "optimization", "planning")
-QUIET = "rootLogger.level = off\n"
+# Spark takes a configuration without an appender for none, and logs as it does by default.
+QUIET = """\
+rootLogger.level = off
+rootLogger.appenderRef.none.ref = none
+appender.none.type = Null
+appender.none.name = none
+"""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
