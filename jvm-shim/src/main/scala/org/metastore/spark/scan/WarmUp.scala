@@ -1,6 +1,10 @@
 package org.metastore.spark.scan
 
+import java.io.File
 import java.util.concurrent.atomic.AtomicBoolean
+import java.util.jar.JarFile
+
+import scala.jdk.CollectionConverters._
 
 import com.github.luben.zstd.Zstd
 import org.slf4j.LoggerFactory
@@ -9,11 +13,14 @@ import org.metastore.spark.pruning.FilterCompiler
 import org.metastore.spark.reason.Attempt
 import org.metastore.spark.statistics.StatisticsStore
 
-/** Loads what reads statistics beside the start of a session: the first query would pay from its planning timeout. */
+/** Loads the classes of planning beside the start of a session: they are half of what the first query would wait for. */
 object WarmUp {
   private val log = LoggerFactory.getLogger("org.metastore.spark.scan")
   private val begun = new AtomicBoolean
   @volatile private var done = false
+
+  /** The packages whose classes plan queries, beside this one's. */
+  private val Packages = Seq("conf", "estimates", "pruning", "reason", "scan", "statistics", "tables")
 
   /** Whether reading is only reading from now on. */
   def isDone: Boolean = done
@@ -25,15 +32,40 @@ object WarmUp {
     thread.start()
   }
 
-  private def run(): Unit =
-    try Attempt.recover(load()) { failure =>
-        log.debug("The classes that read statistics are loaded when they are needed", failure)
-      }
+  private def run(): Unit = {
+    try attempt(loadReaders())
     finally done = true
+    attempt(planningClasses.foreach(link))
+  }
 
-  private def load(): Unit = {
+  private def attempt(load: => Unit): Unit = Attempt.recover(load) { failure =>
+    log.debug("Classes are loaded when they are needed", failure)
+  }
+
+  /** Loads what reads statistics: the first query would pay from its planning timeout. */
+  private def loadReaders(): Unit = {
     Zstd.compress(Array.emptyByteArray)
     for (loaded <- StatisticsStore.readingClasses ++ FilterCompiler.pruningClasses)
       Class.forName(loaded.getName, true, loaded.getClassLoader)
   }
+
+  /** The names of the classes of planning; none where ours come from a folder. */
+  private def planningClasses: Seq[String] = {
+    val jar = new JarFile(new File(getClass.getProtectionDomain.getCodeSource.getLocation.toURI))
+    val root = getClass.getName.stripSuffix("scan.WarmUp$").replace('.', '/')
+    try jar.entries.asScala.map(_.getName).filter(isOfPlanning(root, _)).map(classOfEntry).toVector
+    finally jar.close()
+  }
+
+  private def isOfPlanning(root: String, entry: String): Boolean =
+    entry.endsWith(".class") && Packages.exists(name => entry.startsWith(s"$root$name/"))
+
+  private def classOfEntry(entry: String): String = entry.stripSuffix(".class").replace('/', '.')
+
+  /** Loads and verifies a class, and runs none of its code: an initializer may need a session that is not there yet. */
+  private def link(name: String): Unit =
+    try Class.forName(name, false, getClass.getClassLoader).getDeclaredConstructors
+    catch {
+      case missing: LinkageError => log.debug(s"$name is loaded when it is needed", missing)
+    }
 }

@@ -3,8 +3,14 @@ package org.metastore.spark.statistics
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
+import org.apache.parquet.column.Encoding
 import org.apache.parquet.column.page.DataPageV1
+import org.apache.parquet.column.values.bitpacking.Packer
+import org.apache.parquet.example.data.simple.convert.GroupRecordConverter
 import org.apache.parquet.format.{FileMetaData, PageHeader}
+import org.apache.parquet.format.converter.ParquetMetadataConverter
+import org.apache.parquet.hadoop.metadata.ParquetMetadata
+import org.apache.parquet.io.ColumnIOFactory
 
 import org.apache.spark.sql.internal.SQLConf
 
@@ -256,5 +262,11 @@ object StatisticsStore {
     classOf[SummaryAssembler],
     PlanningPool.getClass,
     classOf[DataPageV1],
+    classOf[Encoding],
+    classOf[Packer],
+    classOf[ParquetMetadata],
+    classOf[ParquetMetadataConverter],
+    classOf[ColumnIOFactory],
+    classOf[GroupRecordConverter],
     classOf[ObjectMapper])
 }
