@@ -4,7 +4,7 @@ import java.io.File
 import java.util.concurrent.atomic.AtomicBoolean
 import java.util.jar.JarFile
 
-import scala.jdk.CollectionConverters._
+import scala.collection.JavaConverters._
 
 import com.github.luben.zstd.Zstd
 import org.slf4j.LoggerFactory
