@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import struct
+import uuid
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.parquet as pq
-
-from commands import avro, vectors
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import (
+    DATA_FILE_TYPE,
+    MANIFEST_ENTRY_SCHEMAS,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+    read_manifest_list,
+)
+from pyroaring import BitMap64
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 NAMES = ("id", "code", "s", "x", "day")
 _MASK = (1 << 64) - 1
-_DELETED = 2
-"""The status of an entry of an Iceberg manifest whose file is no longer there."""
-_DATA, _POSITION_DELETES = 0, 1
-"""What a file of an Iceberg manifest contains."""
+_VERSION = 3
+"""The version of Iceberg's format whose manifests are read: files of older ones lack some of its fields."""
+_FIELD_INDEXES = {field.name: index for index, field in enumerate(DATA_FILE_TYPE[_VERSION].fields)}
+"""The indexes of fields in an Iceberg data file: pyiceberg has no properties for those of version 3."""
+_VECTOR_MAGIC = bytes.fromhex("d1d33964")
+_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_UUID_CHARACTERS = 20
+"""The length of a UUID in Z85."""
 
 
 class Rows(NamedTuple):
@@ -62,6 +80,16 @@ def _hashes(path: str) -> list[int]:
     return [_hash(row) for row in zip(*(table[name].to_pylist() for name in NAMES), strict=True)]
 
 
+def _vector(file: Path, offset: int) -> frozenset[int]:
+    """Reads a deletion vector of Iceberg or Delta: its size, a magic number and a bitmap."""
+    data = file.read_bytes()
+    (size,) = struct.unpack_from(">I", data, offset)
+    start, end = offset + 4, offset + 4 + size
+    bitmap = start + len(_VECTOR_MAGIC)
+    assert data[start:bitmap] == _VECTOR_MAGIC, file
+    return frozenset(BitMap64.deserialize(data[bitmap:end]))
+
+
 def _local(location: str) -> Path:
     """The path of a file that may be named by a URI."""
     return Path("/" + location.removeprefix("file:").lstrip("/"))
@@ -74,6 +102,7 @@ class _Files:
         self.location = location
         self._hashes = cache(_hashes)
         self._live_rows = cache(self._rows_without)
+        self._vector = cache(_vector)
         self._states: dict[Any, State] = {}
 
     def state(self) -> State:
@@ -102,9 +131,9 @@ class IcebergFiles(_Files):
 
     def __init__(self, location: Path) -> None:
         super().__init__(location)
-        self._records = cache(avro.read_records)
+        self._manifests = cache(_manifest_paths)
+        self._live_files = cache(_live_files)
         self._snapshots = cache(_current_snapshot)
-        self._vector = cache(vectors.iceberg_positions)
         self._deletes = cache(_position_deletes)
 
     def version(self) -> int:
@@ -116,29 +145,39 @@ class IcebergFiles(_Files):
         return self._snapshots(self.location / "metadata" / f"v{max(numbers)}.metadata.json")
 
     def files(self) -> dict[str, frozenset[int]]:
-        live = [
-            entry["data_file"]
-            for manifest in self._records(_local(self._snapshot["manifest-list"]))
-            for entry in self._records(_local(manifest["manifest_path"]))
-            if entry["status"] != _DELETED
-        ]
+        manifests = self._manifests(self._snapshot["manifest-list"])
+        live = [file for manifest in manifests for file in self._live_files(manifest)]
         deleted: dict[str, frozenset[int]] = {
-            str(_local(file["file_path"])): frozenset() for file in live if file["content"] == _DATA
+            str(_local(file.file_path)): frozenset() for file in live if file.content == DataFileContent.DATA
         }
         for file in live:
-            if file["content"] != _DATA:
+            if file.content != DataFileContent.DATA:
                 for path, positions in self._positions(file).items():
                     if path in deleted:
                         deleted[path] |= positions
         return deleted
 
-    def _positions(self, file: dict[str, Any]) -> dict[str, frozenset[int]]:
-        assert file["content"] == _POSITION_DELETES, "no command of these writes equality deletes"
-        path = _local(file["file_path"])
-        if file["file_format"].upper() == "PUFFIN":
-            positions = self._vector(path, file["content_offset"], file["content_size_in_bytes"])
-            return {str(_local(file["referenced_data_file"])): positions}
+    def _positions(self, file: DataFile) -> dict[str, frozenset[int]]:
+        assert file.content == DataFileContent.POSITION_DELETES, "no command of these writes equality deletes"
+        path = _local(file.file_path)
+        if file.file_format == FileFormat.PUFFIN:
+            positions = self._vector(path, file[_FIELD_INDEXES["content_offset"]])
+            return {str(_local(file[_FIELD_INDEXES["referenced_data_file"]])): positions}
         return self._deletes(path)
+
+
+def _manifest_paths(manifest_list: str) -> list[str]:
+    return [manifest.manifest_path for manifest in read_manifest_list(PyArrowFileIO().new_input(manifest_list))]
+
+
+def _live_files(manifest: str) -> list[DataFile]:
+    """The files of a manifest that are not deleted.
+
+    ManifestFile.fetch_manifest_entry of pyiceberg would leave out the fields of deletion vectors.
+    """
+    types = {-1: ManifestEntry, 2: DataFile}
+    with AvroFile(PyArrowFileIO().new_input(manifest), MANIFEST_ENTRY_SCHEMAS[_VERSION], types) as entries:
+        return [entry.data_file for entry in entries if entry.status != ManifestEntryStatus.DELETED]
 
 
 def _current_snapshot(metadata: Path) -> dict[str, Any]:
@@ -155,7 +194,10 @@ def _position_deletes(file: Path) -> dict[str, frozenset[int]]:
 
 
 class DeltaFiles(_Files):
-    """The files of a Delta table, by its log from the first commit on."""
+    """The files of a Delta table, by its log from the first commit on.
+
+    The package deltalake takes 65 ms to open a version and to read its deletion vectors; reading the log takes 1 ms.
+    """
 
     def __init__(self, location: Path) -> None:
         super().__init__(location)
@@ -179,9 +221,16 @@ class DeltaFiles(_Files):
         vector = add.get("deletionVector")
         if vector is None:
             return frozenset()
-        positions = vectors.delta_positions(self.location, vector)
+        assert vector["storageType"] == "u", "no command of these writes a vector into the log"
+        positions = self._vector(self._vector_file(vector["pathOrInlineDv"]), vector["offset"])
         assert len(positions) == vector["cardinality"]
         return positions
+
+    def _vector_file(self, text: str) -> Path:
+        """The file that is named by a folder and a UUID in Z85."""
+        folder, encoded = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
+        name = uuid.UUID(bytes=base64.b85decode(encoded.encode().translate(bytes.maketrans(_Z85, _B85))))
+        return self.location / folder / f"deletion_vector_{name}.bin"
 
     def live(self, version: int) -> dict[str, dict[str, Any]]:
         """The `add` action of each data file of a version, by path."""
