@@ -249,6 +249,14 @@ def test_a_query_may_write_names_in_another_case(spark, partitioned, by):
     assert read_of_fact(check(spark, query), table) == [1]
 
 
+def test_columns_that_differ_in_case_alone_are_two_columns(spark, partitioned):
+    with conf(spark, spark__sql__caseSensitive="true"):
+        table = partitioned("id int, ID int", "id", "(1, 2), (2, 1), (3, 3)")
+        for column, other in (("id", 1), ("ID", 2)):
+            query = f"SELECT f.id, f.ID FROM {table} f JOIN (SELECT * FROM VALUES (1) AS d(a)) d ON f.{column} = d.a"
+            assert [row[0] for row in rows(spark.sql(query))] == [other]
+
+
 def test_partitions_of_doubles_are_found_by_each_zero_and_nan(spark, partitioned):
     table = partitioned("x double, v int", "x", "(-0.0D, 1), (1D, 2), (double('NaN'), 3)")
     for value, v in {"0.0D": 1, "-0.0D": 1, "1D": 2, "double('NaN')": 3}.items():

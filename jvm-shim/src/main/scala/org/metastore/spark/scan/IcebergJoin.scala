@@ -15,8 +15,8 @@ private[scan] final class IcebergJoin(
     decide: Seq[Expression] => ScanDecision) {
   import IcebergJoin.KeyName
 
-  // Spark's filters name columns as the query writes them, in any case where its analyzer permits that.
-  private val isSameName = SQLConf.get.resolver
+  // A filter at run time spells a column as the query does, maybe in another case than the table.
+  private val resolver = SQLConf.get.resolver
 
   /** The tasks before any keys are known. */
   def begin(planning: ScanDecision): JoinedTasks = new JoinedTasks(planning.beforeJoin.getOrElse(decide(Nil)))
@@ -42,18 +42,21 @@ private[scan] final class IcebergJoin(
     }
 
     /**
-     * Takes filters in. Iceberg gets the filters of columns that it partitions by, too, but not those of doubles, of which Iceberg
-     * takes no NaN and tells the zeros apart. The scan, which others read by as well, keeps its tasks.
+     * Takes filters in. Iceberg gets the filters of columns that it partitions by, too, but not those of doubles, of which
+     * Iceberg takes no NaN and tells the zeros apart. The scan, which others read by as well, keeps its tasks.
      */
     def filter(scan: AnyRef, filters: Array[Predicate])(forward: Array[Predicate] => AnyRef): AnyRef = {
       val partitionColumns = Reflection.call[Array[NamedReference]](scan, "filterAttributes")
       def isOfPartition(column: NamedReference): Boolean =
-        partitionColumns.exists(_.fieldNames.toSeq.corresponds(column.fieldNames)(isSameName))
+        columnOf(column.fieldNames.head).exists { known =>
+          partitionColumns.exists(_.fieldNames.toSeq == known.name +: column.fieldNames.toSeq.tail)
+        }
       def isForFormat(filter: Predicate): Boolean =
         filter.children.length <= IcebergJoin.MostForFormat && filter.references.forall(isOfPartition) &&
           !isOfDoubles(filter)
-      val ofFormat = filters.filter(isForFormat)
-      if (ofFormat.nonEmpty) ScanPlanner.recover(planning.table, ())(filterByFormat(scan)(forward(ofFormat)))
+      val forFormat = filters.filter(isForFormat)
+      if (forFormat.nonEmpty)
+        ScanPlanner.recover(planning.table, ())(filterByFormat(scan)(forward(forFormat)))
       ScanPlanner.recover(planning.table, ()) {
         keys = (keys ++ filters.flatMap(toConjunct(_))).distinct
         decisionByKeys = Some(decide(keys))
@@ -109,10 +112,11 @@ private[scan] final class IcebergJoin(
       case _ => None
     }
 
-    private def columnOf(name: String): Option[Expression] =
-      output.filter(column => isSameName(column.name, name)) match {
+    /** The column that a filter spells so; None where two columns differ in case alone: the wrong one leaves out wrong files. */
+    private def columnOf(name: String): Option[AttributeReference] =
+      output.filter(column => resolver(column.name, name)) match {
         case Seq(only) => Some(only)
-        case _ => None // a wrong column would leave out wrong files
+        case _ => None
       }
   }
 }
