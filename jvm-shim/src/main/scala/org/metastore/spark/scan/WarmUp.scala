@@ -13,16 +13,16 @@ import org.metastore.spark.pruning.FilterCompiler
 import org.metastore.spark.reason.Attempt
 import org.metastore.spark.statistics.StatisticsStore
 
-/** Loads the classes of planning beside the start of a session: they are half of what the first query would wait for. */
+/** Loads the classes of planning while a session starts: the first query would wait for them. */
 object WarmUp {
   private val log = LoggerFactory.getLogger("org.metastore.spark.scan")
   private val begun = new AtomicBoolean
   @volatile private var done = false
 
-  /** The packages whose classes plan queries, beside this one's. */
+  /** The packages of ours whose classes plan every query. */
   private val Packages = Seq("conf", "estimates", "pruning", "reason", "scan", "statistics", "tables")
 
-  /** Whether reading is only reading from now on. */
+  /** Whether planning loads no more classes. */
   def isDone: Boolean = done
 
   /** Begins, once a driver. Never throws. */
@@ -32,11 +32,11 @@ object WarmUp {
     thread.start()
   }
 
-  private def run(): Unit = {
-    try attempt(loadReaders())
-    finally done = true
-    attempt(planningClasses.foreach(link))
-  }
+  private def run(): Unit =
+    try {
+      attempt(loadReaders())
+      attempt(planningClasses.foreach(name => attempt(link(name))))
+    } finally done = true
 
   private def attempt(load: => Unit): Unit = Attempt.recover(load) { failure =>
     log.debug("Classes are loaded when they are needed", failure)
@@ -51,8 +51,13 @@ object WarmUp {
 
   /** The names of the classes of planning; none where ours come from a folder. */
   private def planningClasses: Seq[String] = {
-    val jar = new JarFile(new File(getClass.getProtectionDomain.getCodeSource.getLocation.toURI))
+    val source = new File(getClass.getProtectionDomain.getCodeSource.getLocation.toURI)
+    if (source.isFile) classesIn(source) else Nil
+  }
+
+  private def classesIn(source: File): Seq[String] = {
     val root = getClass.getName.stripSuffix("scan.WarmUp$").replace('.', '/')
+    val jar = new JarFile(source)
     try jar.entries.asScala.map(_.getName).filter(isOfPlanning(root, _)).map(classOfEntry).toVector
     finally jar.close()
   }
@@ -64,8 +69,5 @@ object WarmUp {
 
   /** Loads and verifies a class, and runs none of its code: an initializer may need a session that is not there yet. */
   private def link(name: String): Unit =
-    try Class.forName(name, false, getClass.getClassLoader).getDeclaredConstructors
-    catch {
-      case missing: LinkageError => log.debug(s"$name is loaded when it is needed", missing)
-    }
+    Class.forName(name, false, getClass.getClassLoader).getDeclaredConstructors
 }

@@ -241,7 +241,7 @@ object StatisticsStore {
     new StatisticsStore(folder, files, conf.refreshMillis)
   }
 
-  /** The classes that read statistics, for who loads them before the first query. */
+  /** The classes that read statistics, with those of Parquet whose initializers load hundreds of others. */
   private[spark] def readingClasses: Seq[Class[_]] = Seq(
     ManifestReader.getClass,
     classOf[ManifestLog],
