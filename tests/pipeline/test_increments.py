@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 import metastore
 from metastore.adapters import refusals
 from metastore.errors import NoStatistics
-from metastore.pipeline import block_task
+from metastore.pipeline import block_task, rounds
+from metastore.pipeline.request import AnalyzeStatement
+from metastore.store.claims import claim
 from pipeline.checks import Stored, check_table, location
 
 pytestmark = pytest.mark.spark
@@ -67,6 +70,20 @@ def test_the_columns_of_a_large_file_are_shared_by_tasks(spark, table, monkeypat
         stored = check_table(spark, table)
         assert [len(block.columns) for block in stored.manifest.blocks] == [1, 1, 1] * files
     assert metastore.analyze(spark, table, progress=False).files_read == 0
+
+
+def test_what_another_driver_analyzed_before_the_claim_is_not_read_again(spark, filled, monkeypatch):
+    statement = AnalyzeStatement(filled, None, {}, "full")
+
+    @contextmanager
+    def claim_late(store, depth):
+        assert rounds.run_statement(spark, statement, progress=False).committed
+        with claim(store, depth) as is_ours:
+            yield is_ours
+
+    monkeypatch.setattr(rounds, "claim", claim_late)
+    report = rounds.run_in_turn(spark, statement, progress=False)
+    assert (report.files_read, report.committed) == (0, False)
 
 
 def test_a_rollback_is_followed_without_reading(spark, filled):

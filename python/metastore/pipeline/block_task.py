@@ -48,7 +48,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt
 _FREE_BYTES, _LARGEST_MMAP_THRESHOLD = 256 << 20, 32 << 20  # the second is the largest that glibc accepts
 
 _BYTES_PER_TASK = 1 << 30
-"""The size of a data file whose columns one task computes."""
+"""The bytes of a large data file for one task, which computes that share of its columns."""
 
 
 @contextmanager
@@ -87,7 +87,7 @@ class BlockDestination:
         statistics: User-defined statistics to compute.
         allowance: The share of a data file's size that its statistics may take.
         access: How tasks open data files.
-        tasks_per_file: The number of tasks that share the columns of a data file.
+        tasks_per_file: The number of tasks that share the columns of a data file; each task sets its own.
     """
 
     store: TaskStore

@@ -76,7 +76,7 @@ class PlanInputs:
     Attributes:
         task_store: The store as tasks reach it.
         snapshots_to_keep: The number of snapshots to keep.
-        manifest: The newest manifest when the ANALYZE began, or None; the store may have a newer one.
+        manifest: The newest manifest when the inputs were read, or None; the store may have a newer one.
         access: How tasks open data files.
         is_repair: Whether all stored statistics are read first to find damage.
         extras: The ranks and value indexes to make besides statistics.
@@ -120,7 +120,7 @@ class PlanInputs:
         return Coverage(self.block_files.read(resolved), self.facts.files)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OpenedTable:
     """A table to analyze and its store, before its statistics are read.
 
@@ -128,6 +128,7 @@ class OpenedTable:
         task_store: The store as tasks reach it.
         access: How tasks open data files.
         settings: The values of all settings by their names.
+        is_automatic: Whether nobody typed the statement.
     """
 
     facts: TableFacts
@@ -139,8 +140,8 @@ class OpenedTable:
 
 
 def open_table(spark: SparkSession, statement: AnalyzeStatement, *, is_automatic: bool = False) -> OpenedTable:
-    """Look up the table, and open its store."""
-    # What this session wrote it knows. A table that is refreshed while a command runs can fail the command.
+    """Look up the table, open its store, and wait until its data files are old enough."""
+    # Automatic ANALYZE takes the table as this session knows it: refreshing it could fail a command that runs.
     load = partial(load_facts, spark, statement.table, newest=not is_automatic)
     settings = _resolve_settings(spark, statement)
     facts = load()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ColumnLevel:
     """The merged statistics of one column, and the rows that they were merged from.
 
@@ -73,7 +73,7 @@ class ColumnRows:
         return source.block_files.block.columns[source.ordinal].type != self.column.type
 
     def select_sources(self, positions: Longs) -> list[RowSource]:
-        """The sources, with the files of the rows at these ascending positions only."""
+        """Return the sources, each with the files of the rows at these ascending positions only."""
         firsts = np.cumsum([0, *(len(source.files) for source in self.sources)])
         cuts = np.searchsorted(positions, firsts).tolist()
         selected = []
@@ -113,7 +113,7 @@ class ColumnMerge:
         return np.where(is_complete & is_missing, self.number_rows(), -1)
 
     def make_input(self, rows: pa.Table | None, sketches: Sequence[DistinctSketch | None]) -> ReductionInput:
-        """Bring the rows to merge, all if None, and their sketches into the order of the groups."""
+        """Put the rows to merge and their sketches in the order of the groups; None stands for every row."""
         every_row = pa.concat_tables(self.collected.rows)
         if rows is None:
             rows = every_row

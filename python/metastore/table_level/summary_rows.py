@@ -91,7 +91,7 @@ def read_summaries(
     selection: Iterable[tuple[BlockFiles, Mapping[int, T]]],
     names: Sequence[str],
 ) -> Iterator[SummaryRows[T]]:
-    """Read fields of the rows of columns of blocks, each column with a value for the caller by its ordinal."""
+    """Read fields of the summaries of selected columns, block by block; the caller names a value for each column."""
     parts: list[_SummaryPart[T]] = []
     for block_files, targets in selection:
         refs = [ref for ref in block_files.block.summary if not targets.keys().isdisjoint(ref.columns)]
