@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path(os.environ.get("METASTORE_BENCHMARK_RESULTS", Path(__file__).resolve().parent / "results"))
 PHASES = ("parsing", "analysis", "optimization", "planning")
-# Spark takes a configuration without an appender for none, and logs as it does by default.
+# Spark ignores a configuration without an appender, and logs as it does by default.
 QUIET = """\
 rootLogger.level = off
 rootLogger.appenderRef.none.ref = none

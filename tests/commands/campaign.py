@@ -146,8 +146,10 @@ def _session(classes: Path | None) -> Iterator[SparkSession]:
         spark.sparkContext.setLogLevel("OFF")
         if "iceberg" in FORMATS:
             spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
-        yield spark
-        spark.stop()
+        try:
+            yield spark
+        finally:
+            spark.stop()
 
 
 SETTINGS = {

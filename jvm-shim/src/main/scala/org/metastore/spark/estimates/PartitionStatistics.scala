@@ -18,21 +18,20 @@ private[estimates] final class PartitionStatistics(
   /** The values of the columns by which every file is partitioned, by their key and type. */
   private val columns: Map[(String, DataType), Array[Literal]] = {
     val keys = if (partitions.isEmpty) Set.empty[String] else partitions.head.keySet
-    val columns = for {
+    val known = for {
       key <- keys.toSeq
       values = partitions.flatMap(_.get(key))
       if values.length == partitions.length
     } yield (key, values.head.dataType) -> values
-    columns.toMap
+    known.toMap
   }
 
-  // Few scans ask for the statistics of their partition columns, and there is a summary of each file in them.
-  private lazy val partitioned: FileSetStatistics = {
-    def summaryOf(values: Array[Literal])(file: Int): Option[FileSummary] =
-      PartitionStatistics.summaryOf(values(file), counts(file))
-    val summaries = for ((column, values) <- columns) yield column -> values.indices.map(summaryOf(values))
-    new InMemoryStatistics(counts, summaries)
-  }
+  // Few scans ask for these, and each takes a summary of every file.
+  private lazy val partitioned: FileSetStatistics =
+    new InMemoryStatistics(counts, for ((column, values) <- columns) yield column -> summariesOf(values))
+
+  private def summariesOf(values: Array[Literal]): Seq[Option[FileSummary]] =
+    values.indices.map(file => PartitionStatistics.summaryOf(values(file), counts(file)))
 
   /** Whether the values of a column are those of the partitions. */
   def isPartition(key: String, dataType: DataType): Boolean = columns.contains((key, dataType))
