@@ -168,7 +168,7 @@ private[pruning] object Condition {
   final case class Related(left: Term, relation: Relation, right: Term) extends Condition {
     override protected def excluded(files: Evaluation): BitSet = whereKnown(files) { (a, b, bounds) => i =>
       val never = relation.never(bounds, i)
-      if (relation == Relation.NullSafeEqual) isNeverSame(a, b, never, i)
+      if (relation == Relation.NullSafeEqual) isNeverSame(a, b, bounds, never, i)
       else never || a.isAllNull(i) || b.isAllNull(i)
     }
 
@@ -177,9 +177,14 @@ private[pruning] object Condition {
     }
 
     /** `<=>` also holds where both are NULL, so values that never meet are not enough. */
-    private def isNeverSame(a: ColumnSummary, b: ColumnSummary, apart: Boolean, i: Int): Boolean = {
-      val aWithoutNull = a.nulls(i) == 0
-      val bWithoutNull = b.nulls(i) == 0
+    private def isNeverSame(
+        a: ColumnSummary,
+        b: ColumnSummary,
+        bounds: BoundsComparison,
+        apart: Boolean,
+        i: Int): Boolean = {
+      val aWithoutNull = left.isWithoutNull(a, bounds.left, i)
+      val bWithoutNull = right.isWithoutNull(b, bounds.right, i)
       if (aWithoutNull) apart || b.isAllNull(i)
       else bWithoutNull && (apart || a.isAllNull(i))
     }

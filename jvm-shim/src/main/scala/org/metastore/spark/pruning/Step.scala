@@ -12,7 +12,11 @@ import org.metastore.spark.statistics.columns.{
 import org.metastore.spark.statistics.objects.{DecimalBytes, Encoding}
 
 /** Maps the bounds of a value to the bounds of a monotone function of it. */
-private[pruning] sealed trait Step extends (Bounds => Bounds)
+private[pruning] sealed trait Step extends (Bounds => Bounds) {
+
+  /** Whether the function may be NULL for a value, as where it overflows; never between two bounds whose results are known. */
+  def mayGiveNull: Boolean = false
+}
 
 private[pruning] object Step {
 
@@ -75,6 +79,8 @@ private[pruning] object Step {
 
   /** A function that Spark evaluates; bounds with something given away count as exact, as those of `Monotone` do. */
   final case class SparkFunction(function: MonotoneFunction, from: DataType, to: DataType) extends Step {
+    override def mayGiveNull: Boolean = !function.isTotal
+
     override def apply(bounds: Bounds): Bounds = {
       val evaluate = function.evaluator(from)
       val images = Array.tabulate(bounds.los.length)(image(bounds, _, evaluate))
