@@ -91,7 +91,7 @@ def test_only_those_that_survived_are_asked_again(tmp_path):
     assert mutate.survivors(mutants, earlier) == {1: survived, 2: new}
 
 
-@pytest.mark.campaign
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_command_kills_mutants(tmp_path):
     told = tmp_path / "told.json"
