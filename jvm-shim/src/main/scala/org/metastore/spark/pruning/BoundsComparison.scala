@@ -3,7 +3,7 @@ package org.metastore.spark.pruning
 import org.metastore.spark.statistics.columns.Bounds
 
 /** Compares the bounds of two terms of a row, by file. */
-private[pruning] final class BoundsComparison(val left: Bounds, val right: Bounds) {
+private[pruning] final class BoundsComparison(left: Bounds, right: Bounds) {
   import BoundsComparison.Unknown
 
   private val (leftLo, leftHi) = (left.los, left.his)

@@ -136,7 +136,8 @@ private[pruning] object Condition {
 
     override protected def matched(files: Evaluation): BitSet = files.whereKnown(term.column) { summary =>
       val proven = within(term.bounds(summary.bounds))
-      files.where(summary)(i => proven.get(i) && summary.nulls(i) == 0)
+      val isWithoutNull = term.isWithoutNull(summary)
+      files.where(summary)(i => proven.get(i) && isWithoutNull(i))
     }
 
     private def outsideOf(bounds: Bounds): BitSet =
@@ -166,27 +167,24 @@ private[pruning] object Condition {
 
   /** One term against another term of the same row. */
   final case class Related(left: Term, relation: Relation, right: Term) extends Condition {
-    override protected def excluded(files: Evaluation): BitSet = whereKnown(files) { (a, b, bounds) => i =>
-      val never = relation.never(bounds, i)
-      if (relation == Relation.NullSafeEqual) isNeverSame(a, b, bounds, never, i)
-      else never || a.isAllNull(i) || b.isAllNull(i)
+    override protected def excluded(files: Evaluation): BitSet = whereKnown(files) { (a, b, bounds) =>
+      if (relation == Relation.NullSafeEqual) isNeverSame(a, b, bounds)
+      else i => relation.never(bounds, i) || a.isAllNull(i) || b.isAllNull(i)
     }
 
-    override protected def matched(files: Evaluation): BitSet = whereKnown(files) { (a, b, bounds) => i =>
-      relation.always(bounds, i) && a.nulls(i) == 0 && b.nulls(i) == 0
+    override protected def matched(files: Evaluation): BitSet = whereKnown(files) { (a, b, bounds) =>
+      val (aWithoutNull, bWithoutNull) = (left.isWithoutNull(a), right.isWithoutNull(b))
+      i => relation.always(bounds, i) && aWithoutNull(i) && bWithoutNull(i)
     }
 
     /** `<=>` also holds where both are NULL, so values that never meet are not enough. */
-    private def isNeverSame(
-        a: ColumnSummary,
-        b: ColumnSummary,
-        bounds: BoundsComparison,
-        apart: Boolean,
-        i: Int): Boolean = {
-      val aWithoutNull = left.isWithoutNull(a, bounds.left, i)
-      val bWithoutNull = right.isWithoutNull(b, bounds.right, i)
-      if (aWithoutNull) apart || b.isAllNull(i)
-      else bWithoutNull && (apart || a.isAllNull(i))
+    private def isNeverSame(a: ColumnSummary, b: ColumnSummary, bounds: BoundsComparison): Int => Boolean = {
+      val (aWithoutNull, bWithoutNull) = (left.isWithoutNull(a), right.isWithoutNull(b))
+      i => {
+        val apart = relation.never(bounds, i)
+        if (aWithoutNull(i)) apart || b.isAllNull(i)
+        else bWithoutNull(i) && (apart || a.isAllNull(i))
+      }
     }
 
     private def whereKnown(files: Evaluation)(

@@ -13,9 +13,13 @@ private[pruning] final case class Term(column: ColumnReference, dataType: DataTy
 
   def isColumn: Boolean = steps.isEmpty
 
-  /** Whether no row of a file has NULL; `bounds` are those of the term. */
-  def isWithoutNull(summary: ColumnSummary, bounds: Bounds, file: Int): Boolean =
-    summary.nulls(file) == 0 && (!steps.exists(_.mayGiveNull) || bounds.hasBoth(file))
+  /** Tells of each file whether the term has no NULL: none in the column, and none from a step, whose own bounds say so. */
+  def isWithoutNull(column: ColumnSummary): Int => Boolean = {
+    // Not the bounds of the whole term: integer arithmetic takes unknown bounds for the widest.
+    val results = steps.scanLeft(column.bounds)((bounds, step) => step(bounds)).tail
+    val uncertain = for ((step, bounds) <- steps.zip(results) if step.mayGiveNull) yield bounds
+    file => column.nulls(file) == 0 && uncertain.forall(_.hasBoth(file))
+  }
 
   def after(result: DataType, more: Step*): Term = Term(column, result, steps ++ more)
 }
