@@ -54,11 +54,13 @@ def test_python3_of_each_host(analyze):
     assert analyze({"spark.pyspark.python": "python3"}, PYSPARK_PYTHON="python3") == {"sql": "1000", "python": "1000"}
 
 
+@pytest.mark.night
 def test_a_path_that_the_drivers_host_does_not_have(running, analyze):
     python = str(running.workers_python)
     assert analyze({"spark.pyspark.python": python}, PYSPARK_PYTHON=python) == {"sql": "1000", "python": "1000"}
 
 
+@pytest.mark.night
 def test_a_packed_environment(running, analyze):
     settings = {"spark.archives": f"{running.archive()}#environment"}
     rows = analyze(settings, PYSPARK_PYTHON="./environment/bin/python", PYSPARK_DRIVER_PYTHON=sys.executable)

@@ -17,7 +17,10 @@ from processes.drivers import LIMIT, Driver, driver, needs_proc
 from sql import servers
 
 PROGRAM = Path(sys.executable).parent / "metastore"
-ENDS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+ENDS = [
+    (signal.SIGINT, 130, "interrupted"),
+    pytest.param(signal.SIGTERM, 143, "terminated", marks=pytest.mark.night),
+]
 
 pytestmark = [needs_proc, pytest.mark.parametrize(("number", "code", "line"), ENDS)]
 
