@@ -52,17 +52,48 @@ class Tally:
     files: int = 0
     seconds: float = 0.0
 
-    def add(self, kind: Kind, found: Comparison, seconds: float) -> None:
+    def add(self, kind: Kind, comparison: Comparison, seconds: float) -> None:
         """Adds a round."""
-        self.commands[kind.name] += found.commands
-        self.differences += found.differences
-        self.files_read += found.files_read
-        self.files += found.files
+        self.commands[kind.name] += comparison.commands
+        self.differences += comparison.differences
+        self.files_read += comparison.files_read
+        self.files += comparison.files
         self.seconds += seconds
 
 
+@dataclass(frozen=True)
+class Campaign:
+    """The rounds to run.
+
+    Attributes:
+        commands: of each format, over its kinds.
+        seed: of the first round; the others count on.
+        deadline: on the monotonic clock; no round begins after it.
+    """
+
+    kinds: list[Kind]
+    commands: int
+    seed: int
+    deadline: float
+
+    def run(self, spark: SparkSession, tallies: dict[str, Tally]) -> None:
+        """Runs rounds over the kinds of tables in turn until each format had enough commands."""
+        number = 0
+        while self._goes_on(tallies):
+            kind = self.kinds[number % len(self.kinds)]
+            tally = tallies[kind.format]
+            missing = self.commands - tally.commands.total()
+            if missing > 0:
+                _run_round(spark, kind, tally, commands=min(ROUND, missing), seed=self.seed + number)
+            number += 1
+
+    def _goes_on(self, tallies: dict[str, Tally]) -> bool:
+        is_short = any(tally.commands.total() < self.commands for tally in tallies.values())
+        return is_short and time.monotonic() < self.deadline
+
+
 def main() -> int:
-    """Runs rounds over the kinds of tables in turn until each format had enough commands."""
+    """Runs a campaign and adds its results to the file of results."""
     from commands.targets import KINDS  # noqa: PLC0415 - the path is set above
 
     formats = sorted({kind.format for kind in KINDS})
@@ -74,34 +105,26 @@ def main() -> int:
     parser.add_argument("--kind", choices=[kind.name for kind in KINDS], help="of tables of this kind alone")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file to which each run adds its lines")
     parser.add_argument("--classes", type=Path, help="a folder of classes in place of the shim's own, as of a mutant")
-    given = parser.parse_args()
-    kinds = [kind for kind in KINDS if given.format in {None, kind.format} and given.kind in {None, kind.name}]
+    arguments = parser.parse_args()
+    kinds = [kind for kind in KINDS if arguments.format in {None, kind.format} and arguments.kind in {None, kind.name}]
     if not kinds:
-        parser.error(f"{given.kind} is no kind of {given.format}")
-    print(f"--seed {given.seed}", flush=True)
+        parser.error(f"{arguments.kind} is no kind of {arguments.format}")
+    print(f"--seed {arguments.seed}", flush=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # what was done is written
     tallies = {kind.format: Tally() for kind in kinds}
-    until = time.monotonic() + 60 * given.minutes
+    campaign = Campaign(
+        kinds=kinds,
+        commands=arguments.commands,
+        seed=arguments.seed,
+        deadline=time.monotonic() + 60 * arguments.minutes,
+    )
     try:
-        with _session(given.classes) as spark:
-            _run(spark, kinds, tallies, given.commands, given.seed, until)
+        with _session(arguments.classes) as spark:
+            campaign.run(spark, tallies)
     finally:
-        _save(given.results, tallies, given.seed)
-    _print_sums(given.results)
+        _save(arguments.results, tallies, arguments.seed)
+    _print_sums(arguments.results)
     return 1 if any(tally.differences for tally in tallies.values()) else 0
-
-
-def _run(
-    spark: SparkSession, kinds: list[Kind], tallies: dict[str, Tally], commands: int, seed: int, until: float
-) -> None:
-    number = 0
-    while any(tally.commands.total() < commands for tally in tallies.values()) and time.monotonic() < until:
-        kind, of_round = kinds[number % len(kinds)], seed + number
-        number += 1
-        tally = tallies[kind.format]
-        missing = commands - tally.commands.total()
-        if missing > 0:
-            _run_round(spark, kind, tally, min(ROUND, missing), of_round)
 
 
 def _run_round(spark: SparkSession, kind: Kind, tally: Tally, commands: int, seed: int) -> None:
@@ -112,14 +135,14 @@ def _run_round(spark: SparkSession, kind: Kind, tally: Tally, commands: int, see
     # Users have adaptive plans; every other round goes without.
     with conf(spark, spark__sql__adaptive__enabled="true" if seed % 2 else "false"):
         target = fill(spark, kind, f"commanded_{seed}")
-        found = compare(target, commands, seed)
+        comparison = compare(target, commands, seed)
         target.drop()
     seconds = time.monotonic() - began
-    tally.add(kind, found, seconds)
+    tally.add(kind, comparison, seconds)
     print(
-        f"{kind.name}: {found.commands} commands, {found.files_read} of {found.files} files read,"
-        f" {len(found.differences)} differences, {seconds / found.commands:.2f} s a command",
-        *found.differences,
+        f"{kind.name}: {comparison.commands} commands, {comparison.files_read} of {comparison.files} files read,"
+        f" {len(comparison.differences)} differences, {seconds / comparison.commands:.2f} s a command",
+        *comparison.differences,
         sep="\n",
         flush=True,
     )
@@ -183,9 +206,15 @@ def _save(results: Path, tallies: dict[str, Tally], seed: int) -> None:
 
 
 def _commit() -> str:
-    """The commit of the code, marked where files were changed since."""
-    described = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    return subprocess.run(described, cwd=HERE, check=True, capture_output=True, text=True).stdout.strip()
+    """The commit of the code, marked where files other than the results were changed since."""
+    commit = _git("rev-parse", "--short=12", "HEAD")
+    is_changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", f":!{RESULTS.name}")
+    return f"{commit}-dirty" if is_changed else commit
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=HERE, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _print_sums(results: Path) -> None:

@@ -37,7 +37,7 @@ class Command:
     prepare: Callable[[SparkSession], None]
 
     def run_in(self, spark: SparkSession) -> Callable[[str], Any]:
-        """What runs it on the table of a name."""
+        """Returns a function that runs the statement on the table of a name."""
         return lambda table: spark.sql(self.text.format(t=table))
 
 
@@ -80,7 +80,7 @@ def _condition(random: Random) -> str:
 
 
 def _source(random: Random) -> Callable[[SparkSession], None]:
-    """What makes the view that a MERGE reads: sometimes with null keys, sometimes with a key twice."""
+    """Returns a function that makes the view a MERGE reads: sometimes with null keys, sometimes with a key twice."""
     low, count, step = random.randrange(ROWS), random.choice([1, 3, 20, 120]), random.choice([1, 7, 31])
     extra: list[tuple[int | None, int, str]] = [(None, 3, "n")] if random.random() < 0.4 else []
     if random.random() < 0.1:

@@ -108,11 +108,11 @@ class Target:
 
     def append(self, rows: str, files: int) -> None:
         """Appends the rows of a query, spread over files by the hash of their `id`."""
-        made = self.spark.sql(rows).repartition(files, "id")
+        spread = self.spark.sql(rows).repartition(files, "id")
         if self.kind.format == "iceberg":
-            made.writeTo(self.name).option("distribution-mode", "none").append()
+            spread.writeTo(self.name).option("distribution-mode", "none").append()
         else:
-            made.write.format("delta").mode("append").saveAsTable(self.name)
+            spread.write.format("delta").mode("append").saveAsTable(self.name)
 
     def analyze(self) -> None:
         metastore.analyze(self.spark, self.name, progress=False)
@@ -141,7 +141,7 @@ class Target:
             self.spark.sql(f"CALL ice.system.set_current_snapshot('{self.name.removeprefix('ice.')}', {version})")
 
     def run(self, command: Callable[[str], Any], settings: dict[str, str]) -> Change:
-        """Runs a command under settings, and tells what it did."""
+        """Runs a command under settings and returns its outcome."""
         before, error = self.files.state(), ""
         with conf(self.spark, **settings, spark__metastore__history__enabled="true"):
             try:

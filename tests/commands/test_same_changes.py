@@ -18,9 +18,9 @@ _names = itertools.count()
 @pytest.mark.parametrize("kind", parameters("copy-on-write", "merge-on-read-v3", "delta"))
 def test_random_commands(spark, kind):
     target = fill(spark, kind, f"same_changes_{next(_names)}")
-    found = compare(target, commands=4, seed=1)
-    assert found.differences == []
-    assert found.files_read < found.files
+    comparison = compare(target, commands=4, seed=1)
+    assert comparison.differences == []
+    assert comparison.files_read < comparison.files
     target.drop()
 
 

@@ -51,7 +51,7 @@ def compare(target: Target, commands: int, seed: int) -> Comparison:
 
     Commands rewrite many small files as few large ones: now and then the table gets its first files back.
     """
-    drawn, found, first = random.Random(seed), Comparison(), target.version()
+    drawn, comparison, first = random.Random(seed), Comparison(), target.version()
     for number in range(commands):
         command = random_commands.draw(drawn)
         command.prepare(target.spark)
@@ -62,27 +62,34 @@ def compare(target: Target, commands: int, seed: int) -> Comparison:
         with_us = target.run(command.run_in(target.spark), WITH_KEYS)
         for name in ("error", "rows", "touched"):
             if getattr(with_us, name) != getattr(without, name):
-                found.differences.append(f"seed {seed}, command {number}, {name} of {target.kind.name}: {command.text}")
-        found.commands += 1
+                comparison.differences.append(
+                    f"seed {seed}, command {number}, {name} of {target.kind.name}: {command.text}"
+                )
+        comparison.commands += 1
         is_short = len(target.files.state().files) < FEWEST_FILES
         if is_short or number % RESTORED_AFTER == RESTORED_AFTER - 1:
             target.restore(first)
         elif number % ANALYZED_AFTER == ANALYZED_AFTER - 1:
             target.analyze()
     if target.rows_of_spark() != target.files.state().rows:
-        found.differences.append(f"seed {seed}, after the last command: Spark reads other rows of {target.kind.name}")
+        comparison.differences.append(
+            f"seed {seed}, after the last command: Spark reads other rows of {target.kind.name}"
+        )
     for read, files in target.scans():
-        found.files_read += read
-        found.files += files
-    return found
+        comparison.files_read += read
+        comparison.files += files
+    return comparison
 
 
 def read_by(target: Target, statement: str, mode: str) -> int:
-    """Runs a statement, and counts the data files read to find those that it changes."""
-    noted = len(target.scans())
+    """Runs a statement, and counts the data files read to find those that it changes.
+
+    The history has no line of a scan that is left alone: such a scan reads all files.
+    """
+    scans_before = len(target.scans())
     change = target.run(
         lambda name: target.spark.sql(statement.format(t=name)), {"spark__metastore__pruning__rowLevel": mode}
     )
     assert change.error == ""
-    first = [read for read, files in target.scans()[noted:] if files]
+    first = [read for read, files in target.scans()[scans_before:] if files]
     return first[0] if first else FILES
