@@ -37,6 +37,9 @@ SWAPS = {a: b for pair in PAIRS for a, b in (pair.split(), pair.split()[::-1])} 
 WITHOUT = {"pattern", "parameters", "type", "return_type", "type_arguments", "type_parameters", "extend", "name"}
 """Fields of a node whose parts are no expressions."""
 SKIPPED = {"interpolated_string_expression", "import_declaration", "package_clause", "annotation", "type_arguments"}
+OPERATIONS = {"infix_expression", "prefix_expression"}
+APPLICATIONS = {"generic_function", "call_expression", "field_expression"}
+"""What follows an expression: types, arguments, a member's name."""
 SHORT = 90
 MARK = re.compile(r"/\*(\d+(?:,\d+)*)([<>])\*/")
 CONSTANT = re.compile(r"(?<=^  private )val(?= [A-Z]\w* = )", re.MULTILINE)
@@ -107,8 +110,10 @@ def switched(code: bytes, numbered: dict[int, Change]) -> str:
 def broken(text: str, places: Collection[int]) -> set[int]:
     """Returns the changes in which a compiler found errors, by their places in what `switched` returned.
 
+    One error of syntax leads to others further down, in lines without changes.
+
     Raises:
-        ValueError: an error lies in a line without any.
+        ValueError: no error lies in a line with a change.
     """
     marks = [(mark.start(), mark[1], mark[2]) for mark in MARK.finditer(text)]
     found: set[int] = set()
@@ -118,9 +123,9 @@ def broken(text: str, places: Collection[int]) -> set[int]:
             around = [*around, numbers] if side == "<" else around[:-1]
         line = text[text.rfind("\n", 0, place) + 1 :].split("\n", 1)[0]
         blamed = around[-1:] or [mark[1] for mark in MARK.finditer(line)]
-        if not blamed:
-            raise ValueError(line)
         found |= {int(number) for numbers in blamed for number in numbers.split(",")}
+    if places and not found:
+        raise ValueError(line)
     return found
 
 
@@ -192,7 +197,7 @@ def _of(node: Node) -> Iterator[Change]:
         case "infix_expression":
             yield from _of_infix(node)
         case "prefix_expression" if _text(node.children[0]) in "!-":
-            yield _change(node, node, _text(node.children[1]))
+            yield _change(node, node, _whole_text(node.children[1]))
         case "boolean_literal":
             yield _change(node, node, "false" if _text(node) == "true" else "true")
         case "integer_literal" if (found := re.fullmatch(r"(-?\d+)(L?)", _text(node))) and not _is_limit(node):
@@ -213,7 +218,7 @@ def _of_infix(node: Node) -> Iterator[Change]:
     assert right is not None
     if _text(operator) in {"&&", "||"}:
         yield _change(node, node, _text(left))
-        yield _change(node, node, _text(right))
+        yield _change(node, node, _whole_text(right))
     for other in OPERATORS.get(_text(operator), ()):
         yield _change(node, operator, other)
 
@@ -258,7 +263,24 @@ def _change(node: Node, part: Node, text: str) -> Change:
         if not selects and not (_has_placeholder(around) and above.type not in {"arguments", "block", "template_body"}):
             break
         around = above
-    return Change(part.start_byte, part.end_byte, text, (around.start_byte, around.end_byte))
+    end = _end(part) if part.type in OPERATIONS else part.end_byte
+    return Change(part.start_byte, end, text, (around.start_byte, _end(around)))
+
+
+def _end(node: Node) -> int:
+    """The end of an expression: the parser takes `a && b.c[D](e)` for `(a && b.c)[D](e)`."""
+    while (above := node.parent) is not None:
+        is_applied = above.type in APPLICATIONS and above.children[0].id == node.id
+        if above.end_byte != node.end_byte and not (is_applied and _begins_with_operation(node)):
+            break
+        node = above
+    return node.end_byte
+
+
+def _begins_with_operation(node: Node) -> bool:
+    while node.type in APPLICATIONS:
+        node = node.children[0]
+    return node.type in OPERATIONS
 
 
 def _has_placeholder(node: Node) -> bool:
@@ -305,3 +327,10 @@ def _is_used(node: Node) -> bool:
 def _text(node: Node) -> str:
     assert node.text is not None
     return node.text.decode()
+
+
+def _whole_text(node: Node) -> str:
+    """The text of an expression up to its end."""
+    code = _root(node).text
+    assert code is not None
+    return code[node.start_byte : _end(node)].decode()

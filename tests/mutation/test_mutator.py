@@ -27,6 +27,16 @@ def told(body: str) -> list[str]:
         "def f = a <= 0": ["a <= 0 -> a < 0", "a <= 0 -> a > 0"],
         "def f = a && !b": ["a && !b -> a", "a && !b -> !b", "!b -> b"],
         "def f = g(isNull = true)": ["true -> false"],
+        "def f = a && b == classOf[C]": [
+            "a && b == classOf[C] -> a",
+            "a && b == classOf[C] -> b == classOf[C]",
+            "b == classOf[C] -> b != classOf[C]",
+        ],
+        "def f = a || !b.c[D](e).f": [
+            "a || !b.c[D](e).f -> a",
+            "a || !b.c[D](e).f -> !b.c[D](e).f",
+            "!b.c[D](e).f -> b.c[D](e).f",
+        ],
         "def f = xs.filter(_ > a)": [
             "xs.filter(_ > a) -> xs.filterNot(_ > a)",
             "_ > a -> _ >= a",
@@ -73,6 +83,7 @@ def test_what_does_not_compile_is_found_by_its_place():
     assert broken(text, [text.index("a < b")]) == {0, 1}
     with pytest.raises(ValueError, match="object B"):
         broken(text + "\nobject B", [len(text) + 3])
+    assert broken(text + "\nobject B", [text.index("a <= b"), len(text) + 3]) == {0}
 
 
 def test_mutants_that_are_listed_as_equivalent_exist():
