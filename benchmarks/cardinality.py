@@ -292,14 +292,14 @@ def analyze_by_spark(spark: Any, table: str, columns: list[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Told:
+class Estimates:
     """What the optimizer takes the rows of a query to be, and how long it took, cold and cached."""
 
     rows: float | None
     milliseconds: tuple[float, ...]
 
 
-def estimates(spark: Any, way: str, asked: list[Query]) -> list[Told]:
+def estimates(spark: Any, way: str, asked: list[Query]) -> list[Estimates]:
     """What the optimizer takes the rows to be."""
     session = spark.newSession()
     prefix = {
@@ -318,7 +318,7 @@ def estimates(spark: Any, way: str, asked: list[Query]) -> list[Told]:
     for text in texts[:WARM_UP]:
         optimized(session, text, cold=False)
     cold, cached = ([optimized(session, text, cold=cold) for text in texts] for cold in (True, False))
-    return [Told(rows, (once, again)) for (rows, once), (_, again) in zip(cold, cached, strict=True)]
+    return [Estimates(rows, (once, again)) for (rows, once), (_, again) in zip(cold, cached, strict=True)]
 
 
 def optimized(session: Any, text: str, *, cold: bool) -> tuple[float | None, float]:
@@ -345,7 +345,7 @@ def q_error(estimate: float | None, true: int) -> float | None:
     return max(max(estimate, 1) / max(true, 1), max(true, 1) / max(estimate, 1))
 
 
-def summary(kind: str, way: str, told: list[Told], true: list[int]) -> dict[str, Any]:
+def summary(kind: str, way: str, told: list[Estimates], true: list[int]) -> dict[str, Any]:
     """The errors of some queries; of those that Spark could plan."""
     errors = [q_error(one.rows, rows) for one, rows in zip(told, true, strict=True)]
     known = [error for error in errors if error is not None]

@@ -12,7 +12,7 @@ TOUR = Path(__file__).parents[1] / "examples" / "tour.ipynb"
 
 
 @pytest.fixture(scope="module")
-def kept():
+def notebook():
     return nbformat.read(TOUR, as_version=4)
 
 
@@ -20,14 +20,16 @@ def code(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def test_the_notebook_is_kept_without_outputs(kept):
-    assert [cell.outputs for cell in code(kept) if cell.outputs or cell.execution_count] == []
+def test_the_notebook_is_kept_without_outputs(notebook):
+    assert [cell.outputs for cell in code(notebook) if cell.outputs or cell.execution_count] == []
 
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_the_tour(kept, tmp_path):
-    ran = NotebookClient(kept, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
+def test_the_tour(notebook, tmp_path):
+    ran = NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+    ).execute()
     shown = {cell.source: [output.get("data", {}) for output in cell.outputs] for cell in code(ran)}
     summary = shown["metastore.summary(spark, table)"][-1]["text/html"]
     assert "160,000 rows, 16 files" in summary.replace("<bdi>", "").replace("</bdi>", "")

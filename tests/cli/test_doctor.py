@@ -298,22 +298,22 @@ def test_doctor_finds_another_module_in_the_place_of_ours(monkeypatch, tmp_path)
 
 
 def test_doctor_finds_settings_that_do_nothing(healthy, monkeypatch, tmp_path, spark_defaults):
-    def told(state):
+    def check_detail(state):
         found = doctor_checks.check_settings()
         assert (found.state, bool(found.fix)) == (state, True)
         return found.detail
 
     monkeypatch.setenv("METASTORE_CBO_ENABLD", "true")
-    assert "METASTORE_CBO_ENABLD is no setting" in told(WARNING)
+    assert "METASTORE_CBO_ENABLD is no setting" in check_detail(WARNING)
     monkeypatch.delenv("METASTORE_CBO_ENABLD")
     spark_defaults(metastore__enabled="false")
-    assert told(WARNING) == "spark.metastore.enabled is false"
+    assert check_detail(WARNING) == "spark.metastore.enabled is false"
     spark_defaults(metastore__enabled="maybe")
-    assert "spark.metastore.enabled" in told(BROKEN)
+    assert "spark.metastore.enabled" in check_detail(BROKEN)
     spark_defaults()
     (tmp_path / "metastore.toml").write_text(f'store = "{tmp_path}"\n')
     (tmp_path / "metastore.toml").chmod(0o666)
-    assert "spark.metastore.store is left out" in told(WARNING)
+    assert "spark.metastore.store is left out" in check_detail(WARNING)
 
 
 def test_doctor_tells_of_table_formats_that_are_too_old():

@@ -7,12 +7,12 @@ import json
 import pyarrow as pa
 
 from reading.stores import metadata
-from table_level import made
-from table_level.made import Content
+from table_level import analyzed_tables
+from table_level.analyzed_tables import Content
 
 
 def test_quantiles_of_the_probabilities_asked_for(run, tmp_path):
-    made.level(tmp_path, [Content("bigint", [pa.array(range(100))], ["complete"])])
+    analyzed_tables.commit_table_level(tmp_path, [Content("bigint", [pa.array(range(100))], ["complete"])])
     rows = json.loads(run("quantiles", tmp_path, "c0", "-p", "0", "-p", "1", "--json").stdout)["rows"]
     assert [(row["probability"], row["value"], row["exact"]) for row in rows] == [(0, "0", True), (1, "99", True)]
     assert len(json.loads(run("quantiles", tmp_path, "c0", "--json").stdout)["rows"]) == 7
@@ -54,7 +54,7 @@ def test_the_files_that_may_hold_a_value(run, location):
 
 
 def test_of_values_that_come_once_it_is_said_that_none_is_listed(run, tmp_path):
-    made.level(tmp_path, [Content("bigint", [pa.array([None] * 9, pa.int64())], ["complete"])])
+    analyzed_tables.commit_table_level(tmp_path, [Content("bigint", [pa.array([None] * 9, pa.int64())], ["complete"])])
     assert "No value of c0 is known to occur twice" in run("frequencies", tmp_path, "c0").stderr
     assert "There is no histogram of c0" in run("histogram", tmp_path, "c0").stderr
 

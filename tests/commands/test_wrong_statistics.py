@@ -47,7 +47,7 @@ def plant(target: Target, statistics: Written) -> None:
 
 def with_lists(target: Target, kept: int | None) -> Written:
     """The true statistics, with so many values of each file's list of `s`, which says that it is complete."""
-    statistics = written.of_store(str(target.files.location))
+    statistics = written.read_store(str(target.files.location))
     by_name = {path.rsplit("/", 1)[-1]: path for path in target.files.state().files}
     for file in statistics.files:
         texts = pq.ParquetFile(by_name[file.path.rsplit("/", 1)[-1]]).read(["s"])["s"].drop_null()
@@ -99,5 +99,5 @@ def test_an_expression_of_another_session_leaves_no_file_out(target):
 
 def test_the_comparison_notices_a_command_that_misses_rows(target):
     """Bounds that are wrong and look right are noticed by nobody else."""
-    plant(target, written.of_store(str(target.files.location)).change("id", written.shifted))
+    plant(target, written.read_store(str(target.files.location)).change("id", written.shifted))
     assert compare(target, commands=6, seed=1).differences

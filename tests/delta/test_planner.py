@@ -7,7 +7,7 @@ import pytest
 import metastore
 from delta.conftest import append, create, location
 from planner import written
-from planner.plans import check_first, conf, labels, truth
+from planner.plans import check_first, conf, labels, query_number
 from planner.queries import SORTED
 from planner.test_estimates import column_stats, estimate
 
@@ -63,14 +63,14 @@ def test_files_of_later_versions_are_read(spark, analyzed):
 
 
 def test_the_optimizer_learns_true_numbers(spark, analyzed):
-    def found() -> int:
+    def estimated_rows() -> int:
         plan = spark.sql(f"SELECT * FROM {analyzed} WHERE id < 100")._jdf.queryExecution().optimizedPlan()
         count = plan.stats().rowCount()
         return int(str(count.get())) if count.isDefined() else -1
 
-    assert 90 <= found() <= 110
+    assert 90 <= estimated_rows() <= 110
     with conf(spark, spark__metastore__enabled="false"):
-        assert found() == -1
+        assert estimated_rows() == -1
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_numbers_that_spark_left_in_the_catalog_are_not_used(spark, filled):
 @pytest.fixture
 def lied_about(spark, analyzed):
     """A table whose statistics say of `id` what is wrong: a query that trusts them finds nothing."""
-    written.of_store(location(spark, analyzed)).change("id", written.shifted).write("1")
+    written.read_store(location(spark, analyzed)).change("id", written.shifted).write("1")
     assert spark.sql(f"SELECT * FROM {analyzed} WHERE id = 5").count() == 0, "the statistics do not lie"
     return analyzed
 
@@ -126,20 +126,20 @@ def lied_about(spark, analyzed):
 def test_writes_reach_their_rows_whatever_the_statistics_say(spark, lied_about):
     t = lied_about
     spark.sql(f"DELETE FROM {t} WHERE id < 50")
-    assert truth(spark, f"SELECT count(*) FROM {t}") == 350
+    assert query_number(spark, f"SELECT count(*) FROM {t}") == 350
     spark.sql(f"UPDATE {t} SET v = -1 WHERE id BETWEEN 90 AND 110")
-    assert truth(spark, f"SELECT count(*) FROM {t} WHERE v = -1") == 21
+    assert query_number(spark, f"SELECT count(*) FROM {t} WHERE v = -1") == 21
     spark.sql(
         f"MERGE INTO {t} t USING (SELECT id FROM {t} WHERE id < 80) s ON t.id = s.id AND t.id >= 60 "
         "WHEN MATCHED THEN UPDATE SET v = -3"
     )
-    assert truth(spark, f"SELECT count(*) FROM {t} WHERE v = -3") == 20
+    assert query_number(spark, f"SELECT count(*) FROM {t} WHERE v = -3") == 20
     spark.sql(f"INSERT INTO {t} SELECT * FROM {t} WHERE id >= 380")
-    assert truth(spark, f"SELECT count(*) FROM {t}") == 370
+    assert query_number(spark, f"SELECT count(*) FROM {t}") == 370
     spark.sql(f"INSERT OVERWRITE {t} SELECT * FROM {t} WHERE id < 200")
-    assert truth(spark, f"SELECT count(*) FROM {t}") == 150
+    assert query_number(spark, f"SELECT count(*) FROM {t}") == 150
     spark.sql(f"CREATE TABLE {t}_copy USING delta AS SELECT * FROM {t} WHERE id < 100")
-    copied = truth(spark, f"SELECT count(*) FROM {t}_copy")
+    copied = query_number(spark, f"SELECT count(*) FROM {t}_copy")
     spark.sql(f"DROP TABLE {t}_copy")
     assert copied == 50
 
@@ -148,9 +148,9 @@ def test_maintenance_and_change_feeds_are_left_alone(spark, table):
     create(spark, table, **{"delta.enableChangeDataFeed": "true"})
     append(spark, table, 0, 200, 4)
     metastore.analyze(spark, table, progress=False)
-    written.of_store(location(spark, table)).change("id", written.shifted).write("1")
+    written.read_store(location(spark, table)).change("id", written.shifted).write("1")
     spark.sql(f"OPTIMIZE {table}")
-    assert truth(spark, f"SELECT count(*) FROM {table}") == 200
+    assert query_number(spark, f"SELECT count(*) FROM {table}") == 200
     spark.sql(f"DELETE FROM {table} WHERE id = 7")
     changes = spark.sql(f"SELECT count(*) FROM table_changes('{table}', 0) WHERE id < 100").first()[0]
     assert changes == 101
@@ -210,11 +210,11 @@ def test_partition_columns_under_names_of_their_own_in_the_log(spark, table):
 
 
 def test_answers_from_the_log_have_a_row_in_explain(spark, filled):
-    def found(query):
+    def reasons(query):
         rows = spark.sql(f"SELECT DISTINCT reason FROM metastore.explain('{query}')").collect()
         return {row.reason for row in rows}
 
-    assert found(f"SELECT count(*) FROM {filled}") == {"ANSWERED_BY_FORMAT"}
-    both = found(f"SELECT (SELECT count(*) FROM {filled}) n, id FROM {filled} WHERE id >= 0")
+    assert reasons(f"SELECT count(*) FROM {filled}") == {"ANSWERED_BY_FORMAT"}
+    both = reasons(f"SELECT (SELECT count(*) FROM {filled}) n, id FROM {filled} WHERE id >= 0")
     assert both == {"ANSWERED_BY_FORMAT", "NO_STATISTICS"}
-    assert found(f"SELECT * FROM {filled} WHERE false") == {"NO_SCAN"}
+    assert reasons(f"SELECT * FROM {filled} WHERE false") == {"NO_SCAN"}

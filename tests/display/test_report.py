@@ -19,8 +19,8 @@ from metastore.display.report.alerts import find_alerts
 from metastore.display.report.charts import draw_chart
 from metastore.display.report.contents import ColumnContents
 from metastore.display.report.page import render_page
-from table_level import made
-from table_level.made import Content
+from table_level import analyzed_tables
+from table_level.analyzed_tables import Content
 
 
 def test_nothing_in_a_table_becomes_markup():
@@ -248,7 +248,7 @@ def test_where_no_query_was_recorded_the_page_says_why():
 
 def test_of_a_location(tmp_path):
     texts = [pa.array(["a", "b", None, "a"])]
-    made.level(
+    analyzed_tables.commit_table_level(
         tmp_path, [Content("bigint", [pa.array([1, 2, 3, 4])], ["complete"]), Content("string", texts, ["complete"])]
     )
     report = metastore.report(str(tmp_path))
@@ -261,7 +261,7 @@ def test_of_a_location(tmp_path):
 def test_of_two_tables(tmp_path):
     for name, values in (("a", range(100)), ("b", range(50, 150))):
         (tmp_path / name).mkdir()
-        made.level(tmp_path / name, [Content("bigint", [pa.array(values)], ["complete"])])
+        analyzed_tables.commit_table_level(tmp_path / name, [Content("bigint", [pa.array(values)], ["complete"])])
     page = Page(metastore.report(str(tmp_path / "b"), other=str(tmp_path / "a")).html)
     texts = [text.strip() for text in page.texts]
     assert [texts[texts.index(measure) + 1 :][:6].count("+50") for measure in ("min", "max")] == [1, 1]

@@ -21,8 +21,8 @@ from metastore import errors
 from metastore.cli import output
 from metastore.cli.app import app
 from metastore.visible_text import VisibleFormatter, get_logger, make_json_visible, make_visible
-from table_level import made
-from table_level.made import Content
+from table_level import analyzed_tables
+from table_level.analyzed_tables import Content
 
 ACTING = [
     *map(chr, [*range(0x20), *range(0x7F, 0xA0), 0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x180E, 0x3164, 0xFEFF, 0xFFA0]),
@@ -42,11 +42,13 @@ def acts(text: str) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory) -> Path:
+def hostile_table(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("hostile") / "t"
     folder.mkdir()
-    store, _ = made.level(folder, [Content("string", [pa.array(VALUES * 3)] * 2, ["complete"] * 2)], bins=10)
-    identity = replace(made.IDENTITY, name=f"db.{ATTACK}")
+    store, _ = analyzed_tables.commit_table_level(
+        folder, [Content("string", [pa.array(VALUES * 3)] * 2, ["complete"] * 2)], bins=10
+    )
+    identity = replace(analyzed_tables.IDENTITY, name=f"db.{ATTACK}")
 
     def renamed(part):
         return replace(part, columns=tuple(replace(one, path=(COLUMN,)) for one in part.columns))
@@ -85,8 +87,8 @@ def test_what_only_is_written_differently_stays():
     assert make_visible(make_visible(ATTACK)) == make_visible(ATTACK)
 
 
-def test_answers_show_it_and_hold_it(place):
-    for verb, answer in answers(place).items():
+def test_answers_show_it_and_hold_it(hostile_table):
+    for verb, answer in answers(hostile_table).items():
         assert len(answer) or verb == "gc"
         assert not acts(repr(answer)), verb
         assert not acts(str(answer)), verb
@@ -98,9 +100,9 @@ def test_answers_show_it_and_hold_it(place):
         assert not acts(console.file.getvalue()), verb
         if verb in ("summary", "snapshots", "histogram"):
             assert "[red]" in console.file.getvalue(), verb  # no markup: shown as it is written
-    assert {row["value"] for row in answers(place)["frequencies"]} == set(VALUES)
-    assert answers(place)["frequencies"].to_arrow()["value"][0].as_py() in VALUES
-    assert answers(place)["summary"][0]["column_name"].strip("`") == COLUMN
+    assert {row["value"] for row in answers(hostile_table)["frequencies"]} == set(VALUES)
+    assert answers(hostile_table)["frequencies"].to_arrow()["value"][0].as_py() in VALUES
+    assert answers(hostile_table)["summary"][0]["column_name"].strip("`") == COLUMN
 
 
 COMMANDS = [
@@ -115,13 +117,13 @@ COMMANDS = [
 
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(map(ascii, command)))
-def test_commands_show_it(place, command, terminal, monkeypatch):
+def test_commands_show_it(hostile_table, command, terminal, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
     if terminal:
         monkeypatch.setattr(output, "PlainOutput", output.ConsoleOutput)
     verb, *rest = command
-    done = CliRunner().invoke(app, [verb, str(place), *rest[1:]])
+    done = CliRunner().invoke(app, [verb, str(hostile_table), *rest[1:]])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert done.stdout or done.stderr
     assert not acts(done.stdout + done.stderr)
@@ -130,9 +132,9 @@ def test_commands_show_it(place, command, terminal, monkeypatch):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(map(ascii, command)))
-def test_json_holds_it_and_shows_it(place, command):
+def test_json_holds_it_and_shows_it(hostile_table, command):
     verb, *rest = command
-    done = CliRunner().invoke(app, [verb, str(place), *rest[1:], "--json"])
+    done = CliRunner().invoke(app, [verb, str(hostile_table), *rest[1:], "--json"])
     assert not acts(done.stdout + done.stderr)
     document = json.loads(done.stdout)
     if verb == "summary" and not rest:

@@ -90,7 +90,7 @@ def _facts(column: Column, zone: dict[str, Any], said: dict[str, Any], time_zone
     known = known and (gone < rows or (lo is None and hi is None))
     kind = object if column.encoding == "binary" else np.int64
 
-    def one(value: Any, of: Any = bool) -> Any:
+    def array_of_one(value: Any, of: Any = bool) -> Any:
         found = np.empty(1, of)
         found[0] = value
         return found
@@ -98,15 +98,15 @@ def _facts(column: Column, zone: dict[str, Any], said: dict[str, Any], time_zone
     filler = b"" if column.encoding == "binary" and not column.type.startswith("decimal") else 0
     return ColumnFacts(
         column=column,
-        analyzed=one(known),
-        nulls=one(nulls, np.int64),
-        nans=one(nans, np.int64),
-        empty=one(nulls >= 0 and gone == rows),
-        lo=one(filler if lo is None else lo, kind),
-        hi=one(filler if hi is None else hi, kind),
-        has_lo=one(lo is not None),
-        has_hi=one(hi is not None),
-        exact=one(said.get("lo_exact", True) and said.get("hi_exact", True)),
+        analyzed=array_of_one(known),
+        nulls=array_of_one(nulls, np.int64),
+        nans=array_of_one(nans, np.int64),
+        empty=array_of_one(nulls >= 0 and gone == rows),
+        lo=array_of_one(filler if lo is None else lo, kind),
+        hi=array_of_one(filler if hi is None else hi, kind),
+        has_lo=array_of_one(lo is not None),
+        has_hi=array_of_one(hi is not None),
+        exact=array_of_one(said.get("lo_exact", True) and said.get("hi_exact", True)),
     )
 
 

@@ -13,7 +13,7 @@ import metastore
 from metastore.errors import ColumnNotFound, InvalidArgument
 from metastore.pruning.deep_stack import with_deep_stack
 from nightly import others_nightly
-from planner.written import of_parquet
+from planner.written import describe_parquet_folder
 
 SHAPES = {
     "parentheses": lambda n: "(" * n + "k = 1" + ")" * n,
@@ -36,7 +36,7 @@ def files(tmp_path_factory):
     for number in range(4):
         keys = range(number * 5, number * 5 + 5)
         pq.write_table(pa.table({"k": keys, "s": [str(key) for key in keys]}), root / f"{number}.parquet")
-    of_parquet(root).write("1")
+    describe_parquet_folder(root).write("1")
     return root
 
 

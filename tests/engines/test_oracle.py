@@ -7,14 +7,14 @@ import random
 import pytest
 
 import metastore
-from engines.made import make_filter, matching_files, write_table
+from engines.random_tables import make_filter, matching_files, write_table
 
 LEAST_SHARE = 0.6
 """Of the files without a row that matches so many are skipped, at least."""
 
 
-def judge(tmp_path, seed: int, files: int = 10, filters: int = 40) -> tuple[int, int, list[str]]:
-    """How many files hold no row of a filter, how many of these were skipped, and what was lost."""
+def prune_random_filters(tmp_path, seed: int, files: int = 10, filters: int = 40) -> tuple[int, int, list[str]]:
+    """Count the files without a row of a filter and those skipped, and name the files lost."""
     rng = random.Random(seed)
     tables = write_table(rng, tmp_path / str(seed), files)
     asked = [make_filter(rng) for _ in range(filters)]
@@ -31,15 +31,15 @@ def judge(tmp_path, seed: int, files: int = 10, filters: int = 40) -> tuple[int,
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_file_that_matches_is_lost(tmp_path, seed):
-    assert judge(tmp_path, seed)[2] == []
+    assert prune_random_filters(tmp_path, seed)[2] == []
 
 
 def test_most_files_without_a_match_are_skipped(tmp_path):
-    without, skipped, _ = judge(tmp_path, 1000, files=30, filters=80)
+    without, skipped, _ = prune_random_filters(tmp_path, 1000, files=30, filters=80)
     assert skipped / without > LEAST_SHARE, f"{skipped} of {without}"
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(10_000, 10_300))
 def test_many_tables(tmp_path, seed):
-    assert judge(tmp_path, seed, files=16, filters=80)[2] == []
+    assert prune_random_filters(tmp_path, seed, files=16, filters=80)[2] == []

@@ -21,7 +21,7 @@ import metastore
 from engines.lakes import describe_delta, describe_iceberg, make_delta, make_iceberg, rows
 from metastore.errors import ColumnNotFound, InvalidArgument, LibraryNotFound, NoStatistics
 from metastore.format.table_column import Column
-from planner.written import bounds, of_parquet, of_store
+from planner.written import bounds, describe_parquet_folder, read_store
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_statistics_of_a_table_that_was_here_before_are_not_used(request, format
 
 
 def test_a_file_of_another_size_is_another_file(delta):
-    written = of_store(delta.table_uri.removeprefix("file://").rstrip("/"))
+    written = read_store(delta.table_uri.removeprefix("file://").rstrip("/"))
     written.files[0].size += 1
     written.files[1].rows += 1
     store = written.folder.parent
@@ -160,7 +160,7 @@ def test_a_folder_is_listed_when_it_is_asked(tmp_path):
     for number in range(3):
         pq.write_table(rows(number * 10, number * 10 + 10), root / f"{number}.parquet")
         os.utime(root / f"{number}.parquet", (1e9, 1e9))
-    of_parquet(root).write("1")
+    describe_parquet_folder(root).write("1")
     statistics = metastore.open(root)
     assert statistics.prune("id = 25").paths == [str(root / "2.parquet")]
     pq.write_table(rows(100, 110), root / "3.parquet")
@@ -189,7 +189,7 @@ def test_files_are_where_the_folder_is_and_not_where_it_was(tmp_path, delta, bri
     root.mkdir()
     for number in range(3):
         pq.write_table(rows(number * 10, number * 10 + 10), root / f"{number}.parquet")
-    of_parquet(root).write("1")
+    describe_parquet_folder(root).write("1")
     bring(root, there)
     pq.write_table(rows(20, 30), there / "new.parquet")
     of_folder = metastore.open(there)
@@ -207,7 +207,7 @@ def test_what_no_engine_can_read_is_no_data_file(tmp_path):
     root = tmp_path / "files"
     root.mkdir()
     pq.write_table(rows(0, 10), root / "0.parquet")
-    of_parquet(root).write("1")
+    describe_parquet_folder(root).write("1")
     (root / "empty.parquet").touch()
     (root / "away.parquet").symlink_to("/nowhere/x")
     (root / "loop").symlink_to(root)
@@ -236,7 +236,7 @@ def test_folders_of_other_letters_are_read_as_spark_or_as_others_read_them(tmp_p
     names = ["ä", "日本", "plain", "a b"]
     table = pa.table({"id": range(4), "s": names})
     pa.dataset.write_dataset(table, tmp_path / "t", format="parquet", partitioning=["s"], partitioning_flavor="hive")
-    written = of_parquet(tmp_path / "t")
+    written = describe_parquet_folder(tmp_path / "t")
     column = Column('["s"]', ("s",), "string", "binary")
     for file in written.files:
         value = unquote(file.path.partition("/")[0].removeprefix("s="), "latin-1").encode()  # as Spark reads it
@@ -252,7 +252,7 @@ def test_the_names_of_folders_have_percent_signs_too(tmp_path):
     folder = tmp_path / "a%3Ab=%C3%A4"
     folder.mkdir()
     pq.write_table(pa.table({"id": [1]}), folder / "0.parquet")
-    written = of_parquet(tmp_path)
+    written = describe_parquet_folder(tmp_path)
     column = Column('["a:b"]', ("a:b",), "string", "binary")
     value = "Ã¤".encode()
     written.files[0].columns[column] = {"rows": 1, "nulls": 0, "nans": 0, "distinct": 1, **bounds(value, value)}
@@ -290,7 +290,7 @@ def test_what_cannot_be_asked_says_so(tmp_path, monkeypatch):
     root = tmp_path / "files"
     root.mkdir()
     pq.write_table(rows(0, 1), root / "0.parquet")
-    of_parquet(root).write("1")
+    describe_parquet_folder(root).write("1")
     monkeypatch.setitem(sys.modules, "sqlglot", None)
     with pytest.raises(LibraryNotFound, match="pip install sqlglot"):
         metastore.open(root).prune("id > 1")

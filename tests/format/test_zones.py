@@ -27,7 +27,7 @@ from metastore.store import Store
 from metastore.store.block_merge import compact_blocks
 from metastore.store.verification import verify_manifest
 from pruning import zoned
-from store.made import snapshot
+from store.small_blocks import snapshot
 
 COUNT = 2 * object_layout.ZONE_FILES + 5
 ENCODED = {

@@ -23,7 +23,7 @@ def kind(request):
     return KINDS[request.param]
 
 
-class Asked:
+class FilteredTable:
     """A table, its format, and what tests say to both.
 
     Attributes:
@@ -71,7 +71,7 @@ def empty(spark, kind, tmp_path):
     name = kind.name.format(next(_NUMBERS))
     place = tmp_path / "table"
     kind.create(spark, name, place)
-    yield Asked(spark, kind, name, place)
+    yield FilteredTable(spark, kind, name, place)
     kind.drop(spark, name)
 
 
@@ -87,7 +87,7 @@ def parted(spark, kind, tmp_path):
     """A table partitioned by `day`, a data file of a hundred rows each."""
     name = kind.name.format(next(_NUMBERS))
     kind.create(spark, name, tmp_path / "table", by="day")
-    asked = Asked(spark, kind, name, tmp_path / "table")
+    asked = FilteredTable(spark, kind, name, tmp_path / "table")
     asked.fill()
     yield asked
     kind.drop(spark, name)

@@ -17,7 +17,7 @@ NULLS = (
 )
 
 
-def truth(spark, table, condition):
+def expected_summary(spark, table, condition):
     """What Spark alone says of each column: nulls, NaNs, bounds, distinct values; and the number of rows."""
     asked = ["count(*) AS n"]
     for leaf in LEAVES:
@@ -36,7 +36,7 @@ def check(spark, asked, condition):
     """Compares every column, and returns how many rows were read."""
     found = metastore.filtered_summary(spark, f"SELECT * FROM {asked.name} WHERE {condition}")
     rows = {row["column_name"]: row for row in found}
-    told = truth(spark, asked.name, condition)
+    told = expected_summary(spark, asked.name, condition)
     for leaf in LEAVES:
         row, label = rows[leaf], (condition, leaf)
         assert (row["count"], row["exact"]) == (told["n"], True), label

@@ -47,12 +47,12 @@ def test_what_is_in_order_and_what_is_not(spark, scattered):
     assert [row["column_name"] for row in metastore.layout(spark, scattered, "user")] == ["user"]
 
 
-def test_files_that_share_a_value_overlap(spark, made):
+def test_files_that_share_a_value_overlap(spark, make_analyzed_table):
     """Eight files: `around` of one lies within that of the next, `chain` shares its end with the next one's begin."""
     rows = """SELECT CAST(f AS int), CAST(IF(low, 100 - f, 100 + f) AS int), CAST(IF(low, f, f + 1) AS int),
             CAST(IF(low, 10 * f, 10 * f + 9) AS int)
         FROM (SELECT /*+ REPARTITION_BY_RANGE(8, f) */ id DIV 2 AS f, id % 2 = 0 AS low FROM range(16))"""
-    name = made("f int, around int, chain int, apart int", rows)
+    name = make_analyzed_table("f int, around int, chain int, apart int", rows)
     assert len(metastore.files(spark, name)) == 8
     depths = {row["column_name"]: row["overlap_depth"] for row in metastore.layout(spark, name)}
     assert depths == pytest.approx({"f": 1, "around": 8, "chain": (2 + 6 * 3 + 2) / 8, "apart": 1})
@@ -95,7 +95,7 @@ def test_what_is_advised_helps(spark, scattered):
 
 
 @pytest.fixture(params=each_format("iceberg", "delta"))
-def made(request, spark):
+def make_analyzed_table(request, spark):
     """Makes an analyzed table of rows."""
     name = {"iceberg": "ice.db.made", "delta": "made"}[request.param]
 
@@ -110,11 +110,11 @@ def made(request, spark):
     spark.sql(f"DROP TABLE {name}")
 
 
-def test_the_value_of_a_row_is_looked_up(spark, made):
+def test_the_value_of_a_row_is_looked_up(spark, make_analyzed_table):
     # Half of the rows have one value, the least of each file, the others values of two files each.
     pair = f"id DIV {2 * ROWS}"
     value = f"IF(id % 2 = 0, 0, (1 + {pair}) * 1000 + id % {ROWS} DIV 20)"
-    name = made("skewed int", f"SELECT CAST({value} AS int) FROM range(0, {FILES * ROWS}, 1, {FILES})")
+    name = make_analyzed_table("skewed int", f"SELECT CAST({value} AS int) FROM range(0, {FILES * ROWS}, 1, {FILES})")
     assert len(metastore.files(spark, name)) == FILES
     found = metastore.layout(spark, name)[0]
     assert found["files_per_lookup"] == pytest.approx((FILES + 2) / 2, rel=0.1)
@@ -125,11 +125,11 @@ def test_values_that_are_few_are_all_looked_up(spark, scattered):
     assert metastore.layout(spark, scattered, "kind")[0]["lookup_error"] == 0
 
 
-def test_nothing_is_advised_that_whatif_says_is_of_no_use(spark, made):
+def test_nothing_is_advised_that_whatif_says_is_of_no_use(spark, make_analyzed_table):
     """One file a partition: rows are sorted within it alone."""
     columns = "id bigint, user int, kind int"
     rows = f"SELECT id, CAST(id * 7919 % 500 AS int), CAST(id % 8 AS int) FROM range(0, {4 * ROWS}, 1, 1)"
-    name = made(columns, rows, "PARTITIONED BY (kind)")
+    name = make_analyzed_table(columns, rows, "PARTITIONED BY (kind)")
     assert len(metastore.files(spark, name)) == 8
     found = {row["column_name"]: row for row in metastore.layout(spark, name)}
     assert found["user"]["overlap_depth"] > 4
@@ -140,12 +140,14 @@ def test_nothing_is_advised_that_whatif_says_is_of_no_use(spark, made):
         assert told["files_read_now"] == told["files_read_then"], column
 
 
-def test_what_is_advised_is_what_whatif_says(spark, made):
+def test_what_is_advised_is_what_whatif_says(spark, make_analyzed_table):
     """Several files a partition: within each of them sorting helps, but for the column that makes the partitions."""
     columns = "user int, near int, kind int"
     values = f"CAST(id * 7919 % 40 AS int), CAST(id AS int), CAST(id DIV {2 * ROWS} AS int)"
     rows = f"SELECT {values} FROM range(0, {4 * ROWS}, 1, 8)"
-    name = made(columns, rows, "PARTITIONED BY (kind) TBLPROPERTIES ('write.distribution-mode' = 'none')")
+    name = make_analyzed_table(
+        columns, rows, "PARTITIONED BY (kind) TBLPROPERTIES ('write.distribution-mode' = 'none')"
+    )
     assert len(metastore.files(spark, name)) == 8
     for row in metastore.layout(spark, name):
         query = f"SELECT * FROM {name} WHERE {row['column_name']} = 1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from formats.conftest import Asked
+from formats.conftest import FilteredTable
 from formats.kinds import FORMATS, KINDS
 from planner.plans import check, labels
 
@@ -18,7 +18,7 @@ def side_by_side(spark, tmp_path_factory):
     for kind in (KINDS[one] for one in FORMATS):
         name, place = kind.name.format("together"), tmp_path_factory.mktemp(kind.format) / "table"
         kind.create(spark, name, place)
-        made.append(Asked(spark, kind, name, place))
+        made.append(FilteredTable(spark, kind, name, place))
         made[-1].fill()
         made[-1].analyze()
     yield made

@@ -72,7 +72,7 @@ def _analyze(spark, place, **more):
     return metastore.analyze(spark, f"hudi.`{place}`", progress=False, **more)
 
 
-def _found(spark, place, where):
+def _matching_ids(spark, place, where):
     return (
         spark.read.format("hudi").option("hoodie.enable.data.skipping", "false").load(place).where(where).select("id")
     )
@@ -81,8 +81,8 @@ def _found(spark, place, where):
 def _check(spark, place, by_spark=None):
     for where, (count, *files) in FILES.items():
         with conf(spark, spark__metastore__enabled="false"):
-            true = rows(_found(spark, place, where))
-        found = _found(spark, place, where)
+            true = rows(_matching_ids(spark, place, where))
+        found = _matching_ids(spark, place, where)
         assert rows(found) == true, where
         assert len(true) == count, where
         if by_spark is not None:
@@ -130,6 +130,6 @@ def test_writes_of_narrower_types(spark, tmp_path, wide, narrow, where):
     write(place, _rows(spark, 0, 20, {"c": wide}))
     write(place, _rows(spark, 20, 30, {"c": narrow}))
     _analyze(spark, place)
-    found = _found(spark, place, where)
+    found = _matching_ids(spark, place, where)
     assert [row.id for row in found.collect()] == [25]
     assert files_read(found) == [1]

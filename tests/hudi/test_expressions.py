@@ -6,14 +6,14 @@ import pytest
 
 import metastore
 from hudi.conftest import append, create, location, write
-from planner.expressions import made, test_skipping
-from planner.expressions.made import CELL, EXPRESSIONS
-from planner.plans import check, check_first, conf, truth
+from planner.expressions import sample_tables, test_skipping
+from planner.expressions.sample_tables import CELL, EXPRESSIONS
+from planner.plans import check, check_first, conf, query_number
 
 pytestmark = pytest.mark.spark
 
-COLUMNS = f"id BIGINT, {made.COLUMNS}, n BIGINT"
-ROW = f"id, {made.VALUES.format(file='CAST(id DIV 40 AS INT)', i='CAST(id % 40 AS INT)')}, id AS n"
+COLUMNS = f"id BIGINT, {sample_tables.COLUMNS}, n BIGINT"
+ROW = f"id, {sample_tables.VALUES.format(file='CAST(id DIV 40 AS INT)', i='CAST(id % 40 AS INT)')}, id AS n"
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def test_only_files_with_a_matching_row_are_read(spark, filled):
     again = metastore.analyze(spark, filled, progress=False, expressions=EXPRESSIONS)
     assert (again.files_read, again.committed) == (0, False)
     for predicate in test_skipping.PREDICATES:
-        needed = truth(spark, f"SELECT count(DISTINCT f) FROM {filled} WHERE {predicate}")
+        needed = query_number(spark, f"SELECT count(DISTINCT f) FROM {filled} WHERE {predicate}")
         check_first(spark, f"SELECT f, name, ts, a, b, lat FROM {filled} WHERE {predicate}", needed)
 
 

@@ -8,7 +8,7 @@ import metastore
 from hudi.conftest import COLUMNS, ROW, append, create, location
 from nightly import others_nightly
 from planner import written
-from planner.plans import check_first, conf, files_read, labels, truth
+from planner.plans import check_first, conf, files_read, labels, query_number
 from planner.queries import SORTED
 from pruning.scala import module
 
@@ -134,7 +134,7 @@ def test_kept_listings_are_of_the_partitions_and_the_instant_of_a_query(spark, t
     place = location(spark, table)
     by_path = spark.read.format("hudi").load(place)
 
-    def found(frame, where):
+    def matching_ids(frame, where):
         return sorted(one.id for one in frame.where(where).select("id").collect())
 
     for _ in range(2):
@@ -144,17 +144,17 @@ def test_kept_listings_are_of_the_partitions_and_the_instant_of_a_query(spark, t
             "p > 'p0' AND id IN (5, 105, 205)": [105, 205],
             "id IN (5, 105, 205)": [5, 105, 205],
         }.items():
-            assert found(spark.table(table), where) == found(by_path, where) == ids, where
+            assert matching_ids(spark.table(table), where) == matching_ids(by_path, where) == ids, where
     append(spark, table, 300, 400, 1, row)
-    assert found(spark.table(table), "id IN (5, 305)") == [5, 305]
+    assert matching_ids(spark.table(table), "id IN (5, 305)") == [5, 305]
     spark.sql(f"UPDATE {table} SET v = -1 WHERE id = 105")
-    assert found(spark.table(table), "p = 'p1' AND v = -1") == [105]
+    assert matching_ids(spark.table(table), "p = 'p1' AND v = -1") == [105]
     spark.catalog.refreshByPath(place)
-    assert found(spark.read.format("hudi").load(place), "id IN (5, 305)") == [5, 305]
+    assert matching_ids(spark.read.format("hudi").load(place), "id IN (5, 305)") == [5, 305]
     spark.sql(f"DELETE FROM {table} WHERE id = 5")
-    assert found(spark.table(table), "id IN (5, 305)") == [305]
+    assert matching_ids(spark.table(table), "id IN (5, 305)") == [305]
     metastore.analyze(spark, table, progress=False)
-    assert found(spark.table(table), "id IN (5, 305)") == [305]
+    assert matching_ids(spark.table(table), "id IN (5, 305)") == [305]
 
 
 def test_listings_are_bounded_with_the_statistics(spark, analyzed):
@@ -187,7 +187,7 @@ def test_numbers_that_spark_left_in_the_catalog_are_not_used(spark, written_to):
 def lied_about(spark, written_to):
     """A table whose statistics say of `id` what is wrong: a query that trusts them finds nothing."""
     metastore.analyze(spark, written_to, progress=False)
-    written.of_store(location(spark, written_to).removeprefix("file:")).change("id", written.shifted).write("1")
+    written.read_store(location(spark, written_to).removeprefix("file:")).change("id", written.shifted).write("1")
     assert spark.sql(f"SELECT * FROM {written_to} WHERE id = 5").count() == 0, "the statistics do not lie"
     return written_to
 
@@ -206,16 +206,16 @@ def test_writes_reach_their_rows_whatever_the_statistics_say(spark, lied_about, 
     t = lied_about
     with conf(spark, **permissive(adaptive)):
         spark.sql(f"INSERT INTO {t} SELECT id + 1000, v, s, x, day, st, ts FROM {t} WHERE id >= 380")
-        assert truth(spark, f"SELECT count(*) FROM {t}") == 420
+        assert query_number(spark, f"SELECT count(*) FROM {t}") == 420
         spark.sql(f"UPDATE {t} SET v = -1 WHERE id BETWEEN 90 AND 110")
-        assert truth(spark, f"SELECT count(*) FROM {t} WHERE v = -1") == 21
+        assert query_number(spark, f"SELECT count(*) FROM {t} WHERE v = -1") == 21
         spark.sql(f"DELETE FROM {t} WHERE id IN (SELECT id FROM {t} WHERE id < 50)")
-        assert truth(spark, f"SELECT count(*) FROM {t}") == 370
+        assert query_number(spark, f"SELECT count(*) FROM {t}") == 370
         spark.sql(
             f"MERGE INTO {t} t USING (SELECT id, 1000 AS newer FROM range(60, 80)) s ON t.id = s.id "
             "WHEN MATCHED THEN UPDATE SET t.v = -3, t.ts = s.newer"
         )
-        assert truth(spark, f"SELECT count(*) FROM {t} WHERE v = -3") == 20
+        assert query_number(spark, f"SELECT count(*) FROM {t} WHERE v = -3") == 20
 
 
 @pytest.mark.parametrize("adaptive", others_nightly(["true", "false"]))
@@ -223,7 +223,7 @@ def test_an_overwrite_reads_all_that_it_is_to_keep(spark, lied_about, adaptive):
     t = lied_about
     with conf(spark, **permissive(adaptive)):
         spark.sql(f"INSERT OVERWRITE {t} SELECT id, v, s, x, day, st, ts FROM {t} WHERE id < 200")
-    assert truth(spark, f"SELECT count(*) FROM {t}") == 200
+    assert query_number(spark, f"SELECT count(*) FROM {t}") == 200
 
 
 @pytest.mark.parametrize(("adaptive", "inside_writes"), [("false", "true"), ("true", "true"), ("true", "false")])
@@ -231,7 +231,7 @@ def test_a_merge_without_a_key_and_a_copy_reach_their_rows(spark, table, adaptiv
     spark.sql(f"CREATE TABLE {table} (id BIGINT, v INT) USING hudi")
     spark.sql(f"INSERT INTO {table} SELECT id, 0 FROM range(0, 100, 1, 2)")
     metastore.analyze(spark, table, progress=False)
-    written.of_store(location(spark, table).removeprefix("file:")).change("id", written.shifted).write("1")
+    written.read_store(location(spark, table).removeprefix("file:")).change("id", written.shifted).write("1")
     assert spark.sql(f"SELECT * FROM {table} WHERE id = 5").count() == 0, "the statistics do not lie"
     with conf(spark, **{**permissive(adaptive), "spark__metastore__pruneInsideWrites": inside_writes}):
         spark.sql(
@@ -239,10 +239,10 @@ def test_a_merge_without_a_key_and_a_copy_reach_their_rows(spark, table, adaptiv
             "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *"
         )
         spark.sql(f"CREATE TABLE {table}_copy USING hudi AS SELECT id, v FROM {table} WHERE id < 50")
-    copied = truth(spark, f"SELECT count(*) FROM {table}_copy")
+    copied = query_number(spark, f"SELECT count(*) FROM {table}_copy")
     spark.sql(f"DROP TABLE {table}_copy")
-    assert truth(spark, f"SELECT count(*) FROM {table}") == 100
-    assert truth(spark, f"SELECT count(*) FROM {table} WHERE v = 9") == 1
+    assert query_number(spark, f"SELECT count(*) FROM {table}") == 100
+    assert query_number(spark, f"SELECT count(*) FROM {table} WHERE v = 9") == 1
     assert copied == 50
 
 

@@ -58,20 +58,20 @@ def read(spark, place, predicate, skipping="true"):
     return reader.load(place).where(predicate).select("id")
 
 
-def found(spark, table, predicate, skipping="true") -> list[int]:
+def matching_ids(spark, table, predicate, skipping="true") -> list[int]:
     return [row.id for row in rows(read(spark, location(spark, table), predicate, skipping))]
 
 
 @pytest.mark.parametrize("predicate", LOST)
 def test_no_row_is_lost_where_our_statistics_cover_the_table(spark, demonstration, predicate):
-    assert found(spark, demonstration, predicate) == LOST[predicate]
+    assert matching_ids(spark, demonstration, predicate) == LOST[predicate]
     assert [row.id for row in rows(spark.sql(f"SELECT id FROM {demonstration} WHERE {predicate}"))] == LOST[predicate]
 
 
 def test_hudis_defaults_lose_rows(spark, demonstration):
     with conf(spark, spark__metastore__enabled="false"):
-        complete = {predicate: found(spark, demonstration, predicate, skipping="false") for predicate in LOST}
-        by_default = {predicate: found(spark, demonstration, predicate) for predicate in LOST}
+        complete = {predicate: matching_ids(spark, demonstration, predicate, skipping="false") for predicate in LOST}
+        by_default = {predicate: matching_ids(spark, demonstration, predicate) for predicate in LOST}
     assert complete == LOST
     assert [predicate for predicate in LOST if by_default[predicate] == LOST[predicate]] == []
 
@@ -116,7 +116,7 @@ def test_a_query_of_no_analyzed_column_reads_as_without_us(spark, partly_analyze
 
 def test_hudis_own_skipping_can_be_had_back(spark, demonstration):
     with conf(spark, spark__metastore__hudi__bypassSkipping="false"):
-        assert found(spark, demonstration, "s LIKE 'abc%'") == []
+        assert matching_ids(spark, demonstration, "s LIKE 'abc%'") == []
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ def reduce_column(of, rows, thetas):
     return replace(found, **count_distinct(of, rows, found.sketch))
 
 
-def wanted(spark_type, name="c"):
+def file_column(spark_type, name="c"):
     return FileColumn(column(spark_type, name))
 
 
@@ -59,7 +59,7 @@ def table(rows, seed=0):
 
 
 def columns():
-    return [wanted(spark_type, f"{spark_type} {profile}") for spark_type in ARROW for profile in PROFILES]
+    return [file_column(spark_type, f"{spark_type} {profile}") for spark_type in ARROW for profile in PROFILES]
 
 
 def _value(spark_type, n):

@@ -79,12 +79,12 @@ def test_small_files_keep_the_small_filters():
     few, many = analyzed(texts("k", 1_500), "string"), analyzed(texts("k"), "string")
     assert all(known.frequencies != "complete" for known in (few, many))
 
-    def kept(size):
+    def kept_filters(size):
         return [known.bloom is not None for _, known in fit_to_file_size([(0, many), (1, few)], size, DETAIL.top)]
 
-    assert kept(10_000) == [False, False]
-    assert kept(1 << 24) == [True, True]
-    assert [False, True] in [kept(size) for size in range(50_000, 800_000, 10_000)]
+    assert kept_filters(10_000) == [False, False]
+    assert kept_filters(1 << 24) == [True, True]
+    assert [False, True] in [kept_filters(size) for size in range(50_000, 800_000, 10_000)]
 
 
 def in_order_and_not(rows):

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kernel.samples import columns, table, wanted
+from kernel.samples import columns, file_column, table
 from metastore.kernel.column_statistics import ColumnStatistics
 from metastore.kernel.footer_bounds import analyze_footer
 from metastore.kernel.parquet_file import analyze_parquet
@@ -35,7 +35,7 @@ def test_a_footer_agrees_with_the_data(tmp_path, options):
 def test_statistics_that_were_not_written_are_unknown(tmp_path):
     path = str(tmp_path / "f.parquet")
     pq.write_table(pa.table({"c": [1, 2, None]}), path, write_statistics=False)
-    found = analyze_footer(path, [wanted("bigint")]).columns[0]
+    found = analyze_footer(path, [file_column("bigint")]).columns[0]
     assert (found.rows, found.nulls, found.lo, found.hi) == (3, None, None, None)
 
 
@@ -43,7 +43,7 @@ def test_one_row_group_without_statistics_makes_all_unknown(tmp_path):
     path = str(tmp_path / "f.parquet")
     both = pa.table({"c": pa.array([1, 2]), "d": pa.array([None, 3])})
     pq.write_table(both, path, write_statistics=["d"], row_group_size=1)
-    found = analyze_footer(path, [wanted("bigint", "c"), wanted("bigint", "d")]).columns
+    found = analyze_footer(path, [file_column("bigint", "c"), file_column("bigint", "d")]).columns
     assert (found[0].lo, found[0].nulls) == (None, None)
     assert (found[1].lo, found[1].hi, found[1].nulls) == (3, 3, 1)
 
@@ -51,7 +51,7 @@ def test_one_row_group_without_statistics_makes_all_unknown(tmp_path):
 def test_long_strings_are_cut_to_bounds(tmp_path):
     path = str(tmp_path / "f.parquet")
     pq.write_table(pa.table({"c": ["a" * 100, "b" * 100]}), path)
-    found = analyze_footer(path, [wanted("string")]).columns[0]
+    found = analyze_footer(path, [file_column("string")]).columns[0]
     assert (found.lo, found.hi) == (b"a" * 64, b"b" * 63 + b"c")
 
 
@@ -67,14 +67,14 @@ def test_long_strings_are_cut_to_bounds(tmp_path):
 def test_columns_that_footers_do_not_describe_soundly_have_no_bounds(tmp_path, values, spark_type):
     path = str(tmp_path / "f.parquet")
     pq.write_table(pa.table({"c": values}), path)
-    found = analyze_footer(path, [wanted(spark_type)]).columns[0]
+    found = analyze_footer(path, [file_column(spark_type)]).columns[0]
     assert (found.rows, found.lo, found.hi, found.nulls) == (1, None, None, None)
 
 
 def test_millis_become_micros(tmp_path):
     path = str(tmp_path / "f.parquet")
     pq.write_table(pa.table({"c": pa.array([-5, 7], pa.timestamp("ms", "UTC"))}), path)
-    found = analyze_footer(path, [wanted("timestamp")]).columns[0]
+    found = analyze_footer(path, [file_column("timestamp")]).columns[0]
     assert (found.lo, found.hi) == (-5000, 7000)
 
 
@@ -94,5 +94,5 @@ def test_footers_that_contradict_themselves_are_not_believed(lo, hi, nulls):
 
     group, field = _RowGroup.of(4, Said), ParquetField(("c",), None, pa.int64(), 0, 1)
     counts = ColumnStatistics(4, "long")
-    believed = group.is_possible and _add_bounds(counts, [group], wanted("bigint").column, field) != counts
+    believed = group.is_possible and _add_bounds(counts, [group], file_column("bigint").column, field) != counts
     assert not believed

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kernel.samples import column, columns, table, wanted
+from kernel.samples import column, columns, file_column, table
 from metastore.format.value_rendering import to_python_value
 from metastore.kernel import parquet_file as kernel_read
 from metastore.kernel.footer_bounds import analyze_footer
@@ -33,7 +33,7 @@ def write(tmp_path):
 
 
 def analyze(path, spark_type, name="c"):
-    return analyze_parquet(path, [wanted(spark_type, name)]).columns[0]
+    return analyze_parquet(path, [file_column(spark_type, name)]).columns[0]
 
 
 def test_an_open_file_is_read_too(write):
@@ -127,7 +127,7 @@ def test_int96_is_read_in_micros_far_beyond_nanos(write):
     assert seen == [moment.replace(tzinfo=dt.timezone.utc) for moment in far]
     with pytest.raises(UnsupportedDataFile, match="INT96"):
         analyze(path, "timestamp_ntz")
-    assert analyze_footer(path, [wanted("timestamp")]).columns[0].lo is None
+    assert analyze_footer(path, [file_column("timestamp")]).columns[0].lo is None
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_the_legacy_calendar_is_refused(write, keys, int96, refused):
     if refused:
         with pytest.raises(UnsupportedDataFile, match="legacy calendar"):
             analyze(path, "timestamp")
-        assert analyze_footer(path, [wanted("timestamp")]).columns[0].lo is None
+        assert analyze_footer(path, [file_column("timestamp")]).columns[0].lo is None
     else:
         assert to_python_value(analyze(path, "timestamp").lo, column("timestamp")).replace(tzinfo=None) == DAY
 
@@ -203,11 +203,11 @@ def test_leaves_of_structs_are_null_where_a_parent_is(write):
         ("first",): ("int", 0),
         ("o", "gone"): ("int", None),
     }
-    found = analyze_parquet(path, [wanted(kind, name) for name, (kind, _) in asked.items()]).columns
+    found = analyze_parquet(path, [file_column(kind, name) for name, (kind, _) in asked.items()]).columns
     assert [one and one.nulls for one in found] == [nulls for _, nulls in asked.values()]
     assert (found[0].lo, found[0].hi, found[1].lo, found[4].sum_exact, found[5].hi) == (1, 5, b"p", 6, b"e")
     assert found[-1] is None
-    footer = analyze_footer(path, [wanted(kind, name) for name, (kind, _) in asked.items()]).columns
+    footer = analyze_footer(path, [file_column(kind, name) for name, (kind, _) in asked.items()]).columns
     assert [one and one.nulls for one in footer] == [3, 3, None, None, 2, 0, 0, None]
     assert (footer[0].lo, footer[0].hi) == (1, 5)
 
@@ -216,7 +216,7 @@ def test_texts_in_structs_are_read_from_several_row_groups(write):
     texts = [{"s": f"t{n % 7}", "n": n} for n in range(100)]
     path = write(pa.table({"o": texts, "last": list(range(100))}), row_group_size=10)
     kinds = {("o", "s"): "string", ("o", "n"): "bigint", ("last",): "bigint"}
-    text, number, last = analyze_parquet(path, [wanted(kind, name) for name, kind in kinds.items()]).columns
+    text, number, last = analyze_parquet(path, [file_column(kind, name) for name, kind in kinds.items()]).columns
     assert (text.lo, text.hi, text.distinct, text.nulls) == (b"t0", b"t6", 7, 0)
     assert (number.hi, last.hi) == (99, 99)
 
@@ -257,7 +257,7 @@ def test_what_is_not_parquet_is_refused(tmp_path, content):
     path.write_bytes(content)
     for analyze_file in (analyze_parquet, analyze_footer):
         with pytest.raises(UnsupportedDataFile):
-            analyze_file(str(path), [wanted("int")])
+            analyze_file(str(path), [file_column("int")])
 
 
 def test_a_damaged_page_and_a_missing_file_are_refused(write, tmp_path):
@@ -351,4 +351,4 @@ def test_a_footer_in_memory_takes_no_more_than_the_budget_is_less(write):
 def test_fields_that_cannot_be_told_apart_are_refused(write, fields, told, read):
     path = write(pa.Table.from_arrays([pa.nulls(1, field.type) for field in fields], schema=pa.schema(fields)))
     with pytest.raises(UnsupportedDataFile, match=told):
-        read(path, [wanted("int", "c")])
+        read(path, [file_column("int", "c")])

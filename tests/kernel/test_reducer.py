@@ -205,20 +205,20 @@ def reduce_naively(of, table):
     full = [row for row in rows if not counted or row["rows"] - row["nulls"] - row["nans"] > 0]
     key = decimal_from_bytes if of.type == "decimal(38,6)" else lambda value: value
 
-    def known(name, combine, some=full):
+    def combine_known(name, combine, some=full):
         numbers = [row[name] for row in some]
         return None if not numbers or None in numbers else combine(numbers)
 
-    found = {name: known(name, sum, rows) for name in ("rows", "nulls", "nans", "trues", "compressed_bytes")}
+    found = {name: combine_known(name, sum, rows) for name in ("rows", "nulls", "nans", "trues", "compressed_bytes")}
     for end, choose in (("lo", min), ("hi", max)):
         name = f"{end}_{of.encoding}"
-        best = known(name, lambda values, choose=choose: choose(values, key=key))
+        best = combine_known(name, lambda values, choose=choose: choose(values, key=key))
         found[end] = best
         found[f"{end}_exact"] = None if best is None else any(row[f"{end}_exact"] for row in full if row[name] == best)
-    lengths = {name: known(name, combine) for name, combine in LENGTHS.items()}
+    lengths = {name: combine_known(name, combine) for name, combine in LENGTHS.items()}
     return {
         **found,
-        "sum_exact": known("sum_exact", lambda sums: sum(map(int, sums))),
+        "sum_exact": combine_known("sum_exact", lambda sums: sum(map(int, sums))),
         "numbers": {k: v for k, v in lengths.items() if v is not None},
     }
 

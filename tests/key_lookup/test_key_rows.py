@@ -83,7 +83,7 @@ def rows_of(frame):
     return sorted((tuple(map(plain, row)) for row in frame.collect()), key=repr)
 
 
-def truth(spark, table, columns, keys):
+def brute_force_rows(spark, table, columns, keys):
     """Every row of the table that has one of the keys, by looking at all."""
     wanted = {tuple(map(plain, row)) for row in keys.collect()}
     rows = spark.sql(f"SELECT {', '.join(columns)}, _file, _pos FROM {table}").collect()
@@ -93,18 +93,18 @@ def truth(spark, table, columns, keys):
 
 def check(spark, table, columns, keys):
     found = metastore.locate(spark, table, columns, keys)
-    assert rows_of(found) == truth(spark, table, columns, keys)
+    assert rows_of(found) == brute_force_rows(spark, table, columns, keys)
     return found
 
 
-def some(spark, table, columns, share=31):
+def sample_keys(spark, table, columns, share=31):
     """Keys of some of the table's rows, twice, and as many that it does not have."""
     chosen = ", ".join(f"{column} AS `{column.replace('`', '')}`" for column in columns)
     here = spark.sql(f"SELECT {chosen} FROM {table} WHERE pmod(xxhash64(st.a), {share}) = 0")
     return here.unionAll(here).unionAll(spark.sql(f"SELECT {', '.join('NULL' for _ in columns)}"))
 
 
-def kept(spark, frame):
+def materialize(spark, frame):
     """The rows that it has now."""
     return spark.createDataFrame(frame.toArrow(), frame.schema)
 
@@ -120,7 +120,7 @@ ASKED = [
 def test_all_rows_of_the_keys_are_found_and_no_others(spark, table, columns, by, monkeypatch):
     if by == "search":
         monkeypatch.setattr(key_sql, "MOST_KEYS", 0)
-    found = check(spark, table, columns, some(spark, table, columns))
+    found = check(spark, table, columns, sample_keys(spark, table, columns))
     assert [field.name for field in found.schema][-2:] == ["path", "position"]
     assert [field.dataType.simpleString() for field in found.schema][-2:] == ["string", "bigint"]
 
@@ -138,7 +138,7 @@ def test_many_keys_are_looked_for_by_tasks(spark, table, columns, monkeypatch):
     settings = {"_DRIVER_KEYS": 3, "_DRIVER_INTEGERS": 3, "_TASK_FILES": 2, "_TASK_BYTES": 20_000, "_NEARLY_ALL": 1}
     for name, value in settings.items():
         monkeypatch.setattr(key_rows, name, value)
-    check(spark, table, columns, some(spark, table, columns))
+    check(spark, table, columns, sample_keys(spark, table, columns))
 
 
 @pytest.mark.parametrize("columns", [["id"], ["name", "few"], ["x"]], ids="-".join)
@@ -147,7 +147,7 @@ def test_many_keys_of_a_table_that_is_quickly_read_are_joined_with_all_of_it(spa
         raise AssertionError
 
     monkeypatch.setattr(key_rows, "_collect_keys", looked_at)
-    keys = some(spark, table, columns, 5).cache()
+    keys = sample_keys(spark, table, columns, 5).cache()
     assert keys.count() > key_sql.PLANNED_KEYS
     check(spark, table, columns, keys)
     monkeypatch.setattr(key_rows, "_QUICK_BYTES", 0)
@@ -161,7 +161,7 @@ def test_a_session_without_the_planner_searches_by_itself(spark, table, monkeypa
         raise JarNotFound("there is none")
 
     monkeypatch.setattr(session, "call_function", unknown)
-    check(spark, table, ["id"], some(spark, table, ["id"]))
+    check(spark, table, ["id"], sample_keys(spark, table, ["id"]))
 
 
 @pytest.mark.slow
@@ -224,12 +224,12 @@ def test_keys_that_are_nowhere(spark, table):
 
 def test_files_that_came_later_are_read(spark, changing):
     spark.sql(f"INSERT INTO {changing} SELECT * FROM {changing} LIMIT 50")
-    check(spark, changing, ["id"], some(spark, changing, ["id"]))
-    check(spark, changing, ["few", "wide"], some(spark, changing, ["few", "wide"]))
+    check(spark, changing, ["id"], sample_keys(spark, changing, ["id"]))
+    check(spark, changing, ["few", "wide"], sample_keys(spark, changing, ["few", "wide"]))
 
 
 def test_deleted_rows_are_not_found(spark, changing):
-    keys = kept(spark, some(spark, changing, ["id"], 5))
+    keys = materialize(spark, sample_keys(spark, changing, ["id"], 5))
     before = metastore.locate(spark, changing, ["id"], keys).count()
     spark.sql(f"DELETE FROM {changing} WHERE pmod(xxhash64(st.a), 10) = 0")
     after = check(spark, changing, ["id"], keys).count()
@@ -237,7 +237,7 @@ def test_deleted_rows_are_not_found(spark, changing):
 
 
 def test_renamed_promoted_dropped_and_added_columns(spark, changing):
-    keys = kept(spark, some(spark, changing, ["few", "id"]))
+    keys = materialize(spark, sample_keys(spark, changing, ["few", "id"]))
     spark.sql(f"ALTER TABLE {changing} RENAME COLUMN id TO number")
     spark.sql(f"ALTER TABLE {changing} ALTER COLUMN few TYPE bigint")
     check(spark, changing, ["few", "number"], keys.withColumnRenamed("id", "number"))

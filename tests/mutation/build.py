@@ -166,14 +166,14 @@ def _compile(texts: dict[str, str], count: int, folder: Path) -> set[int]:
     command = [hatch_build.java(), "-Xss64m", "-cp", compiler, "scala.tools.nsc.Main", f"@{arguments}"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     said = done.stdout + done.stderr
-    places = {file: _places(said, str(folder / file), text) for file, text in texts.items()}
+    places = {file: _code_positions(said, str(folder / file), text) for file, text in texts.items()}
     wrong = {i for file, found in places.items() if found for i in broken(texts[file], found)}
     if done.returncode and not wrong:
         raise RuntimeError(said)
     return wrong
 
 
-def _places(said: str, path: str, text: str) -> list[int]:
+def _code_positions(said: str, path: str, text: str) -> list[int]:
     """Returns where a compiler found errors in a file: it writes the line, and below it a mark under the column."""
     starts = [0, *(found.end() for found in re.finditer("\n", text))]
     found: list[int] = []

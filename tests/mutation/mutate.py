@@ -132,7 +132,7 @@ def main() -> int:
         made = build.build(chosen)
         tell(f"{len(made.mutants)} mutants compiled, {made.refused} are no Scala, {minutes(began)}")
         session = _session(Path(scratch), made.classes)
-        found = list(suites.every(session, Path(scratch) / "tables", given.seed, given.predicates, sources))
+        found = list(suites.list_suites(session, Path(scratch) / "tables", given.seed, given.predicates, sources))
         runner = Runner(session, found, build.switch(session))
         wrong = runner.begin()
         asked = sum(map(len, runner.usual.values()))
@@ -140,7 +140,7 @@ def main() -> int:
         for one in wrong:
             tell(f"wrong without a mutant: {one}")
         mutants = survivors(made.mutants, given.again) if given.again else made.mutants
-        outcomes = judge(runner, mutants, given.limit, began + 60 * given.minutes, ask_listed=given.listed)
+        outcomes = run_mutants(runner, mutants, given.limit, began + 60 * given.minutes, ask_listed=given.listed)
         session.stop()
     report(outcomes, began)
     if given.json:
@@ -157,7 +157,7 @@ def survivors(mutants: dict[int, Mutant], earlier: Path) -> dict[int, Mutant]:
     return {number: mutant for number, mutant in mutants.items() if mutant.key not in killed}
 
 
-def judge(
+def run_mutants(
     runner: Runner, mutants: dict[int, Mutant], limit: int, until: float, *, ask_listed: bool
 ) -> list[tuple[Mutant, str]]:
     """Returns the outcome of each mutant that there is time for; what is listed is asked where it has a double."""

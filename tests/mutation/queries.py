@@ -17,7 +17,7 @@ from oracle.run import identity
 from oracle.verdicts import Stored
 from planner import plans, test_join_pruning, written
 from planner.aggregates import answered, test_merged_aggregates, test_sums_and_groups
-from planner.expressions import made, test_skipping
+from planner.expressions import sample_tables, test_skipping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -108,7 +108,8 @@ OF_PARTS = (
 """Aggregates of a column of which the statistics of some files tell nothing."""
 STRUCT = "CAST(named_struct('x', {0}, 'y', a) AS STRUCT<x: STRING COLLATE UTF8_LCASE, y: INT>)"
 EXPRESSIONS = (
-    *made.EXPRESSIONS, *test_skipping.REFUSED, "b + a", "a * b", "b * a", "a - b", "b - a", "a + b + f", "hour(ts)",
+    *sample_tables.EXPRESSIONS, *test_skipping.REFUSED, "b + a", "a * b", "b * a", "a - b", "b - a", "a + b + f",
+    "hour(ts)",
     "coalesce(name, 'x')", "coalesce(name, 'y')", "a = 1", "a = 1L", "CASE WHEN a > 1 THEN b END", "if(a > 1, b, null)",
     "cell_of(lon, lat)", "cell_of(lat, lon)", "uncertain(a)", "collate(name, 'UTF8_LCASE')", "name || (s.x)", "s.y + 1",
     "named_struct('x', a).x + 1", "map(a, b)[1]", "substr(name, 2)", "substr(name, 3)", "a IN (1, 2)", "a IN (2, 1)",
@@ -160,7 +161,7 @@ def _of_joins(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
         of_file.write.partitionBy("p").mode("append").parquet(str(folder / "parts"))
     test_join_pruning.create_dimensions(spark, folder)
     for name in ("fact", "parts", "dim"):
-        written.of_parquet(folder / name).write("1")  # of `odd` there are none
+        written.describe_parquet_folder(folder / name).write("1")  # of `odd` there are none
     spark.sql("CACHE TABLE join_cached AS SELECT id FROM join_dim WHERE small = 105")
     asked = [query.format(**names, dim="join_dim", odd="join_odd") for query in JOINS]
     for adaptive in ("true", "false"):
@@ -245,7 +246,7 @@ def _contradicted(spark: SparkSession, folder: Path, rows: Mapping[int, int]) ->
     """Four files, of some of which statistics say that they have so many rows."""
     name = answered.fill(spark, KINDS["iceberg"], folder / "contradicted", files=4)
     metastore.analyze(spark, name, progress=False)
-    said = written.of_store(identity(spark, name)[0])
+    said = written.read_store(identity(spark, name)[0])
     for file, number in rows.items():
         said.files[file].rows = number
     said.write()
@@ -311,7 +312,7 @@ def _of_expressions(spark: SparkSession) -> Iterator[of.Suite]:
     spark.udf.register("cell_of", lambda x, y: int(x) * 1000 + int(y), "bigint")
     spark.udf.register("double_of", lambda x: 2 * x, "bigint")
     spark.udf.register("uncertain", lambda x: x, "bigint")
-    for place, rows in enumerate(made.four_files()):
+    for place, rows in enumerate(sample_tables.four_files()):
         writer = (
             spark.sql(f"SELECT *, named_struct('x', name, 'y', a) s, a failing FROM ({rows})").coalesce(1).writeTo(name)
         )
@@ -321,7 +322,7 @@ def _of_expressions(spark: SparkSession) -> Iterator[of.Suite]:
         ("spark.metastore.pruning.values.maxEvaluations", "0"),
     )
     with plans.conf(spark, **dict(conf)):
-        metastore.analyze(spark, name, progress=False, expressions=[*made.EXPRESSIONS, "cell_of(lon, lat)"])
+        metastore.analyze(spark, name, progress=False, expressions=[*sample_tables.EXPRESSIONS, "cell_of(lon, lat)"])
     predicates = [
         *test_skipping.PREDICATES,
         "cell_of(lon, lat) = 2003",

@@ -87,7 +87,7 @@ def suites(
 
 def _sums_of_one(leaves: Sequence[Leaf], files: int) -> list[str]:
     """Of each file alone, and where that one is read: what is too much is no more than just too much."""
-    nothing, alone = "0" * files, _some(files, 1)[1:]
+    nothing, alone = "0" * files, file_subsets(files, 1)[1:]
     functions = [f"{name}({leaf.sql})" for leaf in leaves if _is_number(leaf.type) for name in ("sum", "avg")]
     asked = [(one, nothing) for one in alone] + [(nothing, one) for one in alone]
     return [f"{function}\t{known}\t{others}" for function in functions for known, others in asked]
@@ -107,7 +107,7 @@ def _decisions(files: int, rng: Random) -> list[str]:
     ]
 
 
-def of_few(spark: SparkSession, rng: Random) -> Iterator[of.Suite]:
+def few_file_suites(spark: SparkSession, rng: Random) -> Iterator[of.Suite]:
     """Few files at the edges of what may be known, each pair of them asked: no rows tell what is right."""
     package, length = find_shim_package(spark).pruning, len(FEW_FILES)
     schema = ", ".join(f"{name} {kind}" for name, kind in FEW_COLUMNS.items())
@@ -129,7 +129,7 @@ def of_few(spark: SparkSession, rng: Random) -> Iterator[of.Suite]:
     yield of.Suite("conditions, few, told", prepared.explained, of.is_error, questions=OF_FEW)
 
 
-def _some(length: int, most: int = 2) -> list[str]:
+def file_subsets(length: int, most: int = 2) -> list[str]:
     """Each choice of so many files."""
     places = (found for n in range(most + 1) for found in itertools.combinations(range(length), n))
     return ["".join("01"[i in found] for i in range(length)) for found in places]
@@ -143,7 +143,7 @@ def _firsts(length: int) -> list[str]:
         for column, of_column in limits.items()
         for limit in of_column
         for ascending, nulls_first in orders
-        for full in _some(length)
+        for full in file_subsets(length)
     ]
 
 
@@ -152,20 +152,22 @@ def _limits(length: int) -> list[str]:
         f"{limit}\t{left}\t{full}"
         for limit in (0, 1, 10, 11, 21)
         for left in ("1" * length, "0" + "1" * (length - 1))
-        for full in _some(length)
+        for full in file_subsets(length)
     ]
 
 
 def _measures(length: int) -> list[str]:
     columns = [name for name in FEW_COLUMNS if name != "failing"]
     nothing = "0" * length
-    alone = [f"{one.format(c)}\t{files}\t{nothing}" for c in columns for one in OF_ALL for files in _some(length)]
+    alone = [
+        f"{one.format(c)}\t{files}\t{nothing}" for c in columns for one in OF_ALL for files in file_subsets(length)
+    ]
     sums = [f"{name}({column})" for name in ("sum", "avg") for column in "abtnx"]
-    merged = itertools.product(sums, _some(length, 1)[:2], _some(length))
+    merged = itertools.product(sums, file_subsets(length, 1)[:2], file_subsets(length))
     return [*alone, *(f"{one}\t{files}\t{others}" for one, files, others in merged)]
 
 
-def of_many_values(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
+def many_value_suites(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
     """Lists that are just short enough to be merged, and one value more."""
     leaf, half = Leaf(("v",), "bigint"), ALL_LISTED // 2
     identity = TableIdentity("parquet", parquet.identifier(folder), f"file:{folder}", "many")
@@ -245,17 +247,17 @@ def loses_first(question: str, answer: str, named: dict[str, Leaf], values: Sequ
     limit, column, ascending, nulls_first, candidates, full = question.split("\t")
     leaf = named[column]
 
-    def place(value: Any) -> tuple:
+    def sort_key(value: Any) -> tuple:
         if value is None:
             return (0 if nulls_first == "true" else 2,)
         return (1, _Descending(value) if ascending == "false" else _Ascending(value))
 
-    certain = sorted(place(v) for of_file, f in zip(values, full, strict=True) if f == "1" for v in of_file[leaf])
+    certain = sorted(sort_key(v) for of_file, f in zip(values, full, strict=True) if f == "1" for v in of_file[leaf])
     left_out = _bits_of(answer, len(values))
     for of_file, bit, candidate in zip(values, left_out, candidates, strict=True):
         if bit == "1" and (candidate == "0" or len(certain) < int(limit)):
             return True
-        if bit == "1" and any(place(v) <= certain[int(limit) - 1] for v in of_file[leaf]):
+        if bit == "1" and any(sort_key(v) <= certain[int(limit) - 1] for v in of_file[leaf]):
             return True
     return False
 

@@ -13,10 +13,10 @@ from metastore.format.object_layout import ZONE_FILES
 from metastore.jvm_session import find_shim_package
 from mutation import partial, queries, rows
 from oracle import parquet, tables
-from oracle.judge import Conditions, draw_predicates, fill
 from oracle.report import REQUIRED, cells_of
 from oracle.run import identity
-from oracle.truth import matching_files
+from oracle.spark_answers import matching_files
+from oracle.verdict_checks import Conditions, draw_missing_kinds, draw_predicates
 from oracle.verdicts import GONE, Rules, Stored
 from planner import plans
 from pruning import test_intersections as pairs
@@ -98,18 +98,18 @@ def texts(spark: SparkSession, lines: Sequence[str]) -> Any:
     return array
 
 
-def every(spark: SparkSession, scratch: Path, seed: int, predicates: int, sources: set[str]) -> Iterator[Suite]:
+def list_suites(spark: SparkSession, scratch: Path, seed: int, predicates: int, sources: set[str]) -> Iterator[Suite]:
     """Yields all suites for mutants of some sources, the quickest first; without predicates only the quick ones."""
     cells: set[tuple[str, str]] = set()
-    yield from of_cases(spark)
+    yield from case_suites(spark)
     yield from partial.suites(spark, Random(seed), scratch / "partial")
-    yield from rows.of_few(spark, Random(seed))
-    yield from of_pairs(spark)
+    yield from rows.few_file_suites(spark, Random(seed))
+    yield from pair_suites(spark)
     if not sources.isdisjoint(GROUPED):
-        yield from of_many(spark)
-        yield from of_groups(spark, scratch / "groups")
+        yield from many_file_suites(spark)
+        yield from group_suites(spark, scratch / "groups")
     if "FileMeasures.scala" in sources:
-        yield from rows.of_many_values(spark, scratch / "many")
+        yield from rows.many_value_suites(spark, scratch / "many")
     for number, kind in enumerate(("parquet", "parquet partitioned")):
         rng = Random(f"{seed}/{number}")
         subject = parquet.create(spark, kind, 40, scratch / f"{number}", rng)
@@ -122,7 +122,7 @@ def every(spark: SparkSession, scratch: Path, seed: int, predicates: int, source
         if number == 1:
             yield from rows.suites(spark, subject, stored.probe, files, "stored", rng)
         if predicates:
-            yield from of_filters(spark, subject, {"given": given, "stored": stored}, predicates, rng, cells)
+            yield from filter_suites(spark, subject, {"given": given, "stored": stored}, predicates, rng, cells)
     yield from queries.suites(spark, scratch / "queries", sources)
     if not predicates:
         return
@@ -136,10 +136,10 @@ def every(spark: SparkSession, scratch: Path, seed: int, predicates: int, source
     known = subject.paths()
     files = [known.get(path, GONE) for path in stored.probe.paths()]
     yield from rows.suites(spark, subject, stored.probe, files, "analyzed", rng)
-    yield from of_filters(spark, subject, {"unsorted": stored}, predicates, rng, cells)
+    yield from filter_suites(spark, subject, {"unsorted": stored}, predicates, rng, cells)
 
 
-def of_cases(spark: SparkSession) -> Iterator[Suite]:
+def case_suites(spark: SparkSession) -> Iterator[Suite]:
     """The cases that are data: each says what has to come out."""
     probes = find_shim_package(spark).pruning.PruningProbe
     cases = json.loads(CASES.read_text()) + [rule.case for rule in RULES]
@@ -189,7 +189,7 @@ def weaker(zone: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield {**zone, "columns": present}
 
 
-def of_pairs(spark: SparkSession) -> Iterator[Suite]:
+def pair_suites(spark: SparkSession) -> Iterator[Suite]:
     """Two conditions on one column, over small files of every kind."""
     probes = find_shim_package(spark).pruning.PruningProbe
     for kind in pairs.KINDS:
@@ -216,7 +216,7 @@ def _truth_of_pair(a: pairs.Atom, b: pairs.Atom, files: Sequence[tuple]) -> Trut
     )
 
 
-def of_groups(spark: SparkSession, folder: Path) -> Iterator[Suite]:
+def group_suites(spark: SparkSession, folder: Path) -> Iterator[Suite]:
     """Many files that are judged in groups first: none may be skipped that is not skipped alone."""
     files, summary = zoned.random_block(1, test_zones.FILES)
     probes = []
@@ -243,7 +243,7 @@ def of_groups(spark: SparkSession, folder: Path) -> Iterator[Suite]:
     yield Suite("groups, told", explained, is_error, (), told, GROUPED)
 
 
-def of_many(spark: SparkSession) -> Iterator[Suite]:
+def many_file_suites(spark: SparkSession) -> Iterator[Suite]:
     """More files than are asked for single values: file i has rows of i and of i + 1."""
     zones = [{"rows": 2, "columns": {"a": {"lo": str(i), "hi": str(i + 1), "nulls": 0}}} for i in range(MANY)]
     probe = find_shim_package(spark).pruning.PruningProbe.ofZones(spark._jsparkSession, "a INT", json.dumps(zones))
@@ -266,7 +266,7 @@ def of_many(spark: SparkSession) -> Iterator[Suite]:
     )
 
 
-def of_filters(
+def filter_suites(
     spark: SparkSession,
     subject: Subject,
     pruners: dict[str, Rules | Stored],
@@ -277,7 +277,7 @@ def of_filters(
     """Random filters over a random table, and kinds of comparison not asked before; Spark says which rows match."""
     conditions = Conditions.draw(rng)
     predicates = draw_predicates(subject, count, conditions, rng)
-    predicates += fill(subject, REQUIRED - asked_before, conditions, Random(rng.random()))
+    predicates += draw_missing_kinds(subject, REQUIRED - asked_before, conditions, Random(rng.random()))
     asked_before |= {cell for predicate in predicates for cell in cells_of(predicate)}
     conditions.apply(spark)
     asked = [p.sql() for p in predicates]

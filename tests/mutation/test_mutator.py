@@ -13,7 +13,7 @@ from mutation import build, mutate
 from mutation.mutator import Mutant, broken, changes, describe, switched
 
 
-def told(body: str) -> list[str]:
+def described_changes(body: str) -> list[str]:
     """The changes of an expression or definition, as people read them."""
     code = f"object A {{ {body} }}".encode()
     return [describe("A.scala", code, change).key[2] for change in changes(code)]
@@ -59,7 +59,7 @@ def told(body: str) -> list[str]:
     }.items(),
 )
 def test_changes(body, expected):
-    assert sorted(told(body)) == sorted(expected)
+    assert sorted(described_changes(body)) == sorted(expected)
 
 
 def test_all_changes_stand_in_one_source_and_without_any_it_is_what_it_was():

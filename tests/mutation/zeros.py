@@ -32,7 +32,7 @@ def make_queries(spark: SparkSession, folder: Path) -> list[str]:
     columns = [f"{value} AS `{name}`" for name, value in COLUMNS.items()]
     for _ in range(2):
         spark.range(0, 100, numPartitions=1).selectExpr(*columns).write.mode("append").parquet(str(folder))
-    said = written.of_parquet(folder)
+    said = written.describe_parquet_folder(folder)
     for bound in ("lo", "hi"):
         said = said.change(f"no_{bound}", lambda _, row, name=f"{bound}_double": {**row, name: None})
     said.write()

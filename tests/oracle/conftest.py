@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from oracle.truth import INTERPRETED
+from oracle.spark_answers import INTERPRETED
 from planner import plans
 
 if TYPE_CHECKING:

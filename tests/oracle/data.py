@@ -116,7 +116,7 @@ def _struct(fields: dict[tuple[str, ...], tuple[str, list[Any]]], rows: int, rng
 
 
 def _collection(kind: str, rows: int, rng: Random) -> pa.Array:
-    def one() -> Any:
+    def draw_value() -> Any:
         size = rng.choice([0, 1, 3])
         if kind == "list of int":
             return [rng.choice([None, rng.randint(0, 9)]) for _ in range(size)]
@@ -124,7 +124,7 @@ def _collection(kind: str, rows: int, rng: Random) -> pa.Array:
             return [{"x": rng.randint(0, 9)} for _ in range(size)]
         return [(f"k{i}", rng.randint(0, 9)) for i in range(size)]
 
-    return pa.array([None if rng.random() < 0.2 else one() for _ in range(rows)], type=COLLECTIONS[kind])
+    return pa.array([None if rng.random() < 0.2 else draw_value() for _ in range(rows)], type=COLLECTIONS[kind])
 
 
 def write_files(design: Design, count: int, folder: Path, rng: Random, *, int96: bool = False) -> None:

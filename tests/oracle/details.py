@@ -70,7 +70,7 @@ def draw(leaf: Leaf, values: Sequence[Any], rng: Random) -> Detail:
     return Detail("top", short[: len(short) // 2], found if kind == "filter" else None)
 
 
-def known(zone: Zone, values: Sequence[Any], detail: Detail) -> Zone:
+def known_values(zone: Zone, values: Sequence[Any], detail: Detail) -> Zone:
     """Bounds with the single values that a detail tells of."""
     if detail.kind == "complete":
         return replace(zone, values=plain(values), listed=True)

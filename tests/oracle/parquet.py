@@ -56,7 +56,10 @@ def create(spark: SparkSession, kind: str, files: int, scratch: Path, rng: Rando
     drawn = {f: {leaf: details.draw(leaf, v, rng) for leaf, v in found.items()} for f, found in seen.values.items()}
     statistics(seen, drawn).write()
     zones = {
-        file: {leaf: details.known(zone, seen.values[file][leaf], drawn[file][leaf]) for leaf, zone in of_file.items()}
+        file: {
+            leaf: details.known_values(zone, seen.values[file][leaf], drawn[file][leaf])
+            for leaf, zone in of_file.items()
+        }
         for file, of_file in seen.zones.items()
     }
     return replace(seen, zones=zones)

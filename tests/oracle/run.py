@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import metastore
 from lakes import FORMATS
 from oracle import delta, hudi, parquet, tables
-from oracle.judge import Conditions, Pruner, draw_predicates, fill, judge
 from oracle.minimise import case_of
 from oracle.report import REQUIRED, Report
+from oracle.verdict_checks import Conditions, Pruner, check_verdicts, draw_missing_kinds, draw_predicates
 from oracle.verdicts import Queries, Rules, Stored
 
 if TYPE_CHECKING:
@@ -151,8 +151,8 @@ class Campaign:
     ) -> None:
         predicates = draw_predicates(subject, count, conditions, rng)
         if "whole queries" not in pruners:
-            predicates += fill(subject, self.missing, conditions, Random(rng.random()))
-        judge(self.spark, subject, predicates, pruners, conditions, self.reports)
+            predicates += draw_missing_kinds(subject, self.missing, conditions, Random(rng.random()))
+        check_verdicts(self.spark, subject, predicates, pruners, conditions, self.reports)
 
     def _without(self, subject: Subject, conditions: Conditions, rng: Random) -> None:
         """Asks again what bounds exclude, with the statistics deleted: then nothing may be skipped."""
@@ -162,7 +162,7 @@ class Campaign:
             sql = predicate.sql()
             if any(not predicate.may_be(True, zones) for zones in subject.zones.values()):  # noqa: FBT003
                 report.count(predicate, len(subject.zones), len(subject.zones), 0, 0)
-                assert not queries.skipped([sql])[0], f"skips without statistics: {sql}"
+                assert not queries.skipped_files([sql])[0], f"skips without statistics: {sql}"
 
 
 def identity(spark: SparkSession, name: str) -> tuple[str, str]:

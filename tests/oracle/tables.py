@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.spark_versions import collect_arrow
-from oracle import blind, details, reading
+from oracle import details, reading, without_metrics
 from oracle.columns import ICEBERG_SCALARS, Leaf
 from oracle.data import PADDING, Design, random_design, unsorted_design, write_files
 from oracle.zones import Zone, zone_of
@@ -71,7 +71,7 @@ def one_file_a_task(spark: SparkSession, folder: Path) -> DataFrame:
 
 def _create(frame: DataFrame, name: str, version: int) -> None:
     writer = frame.limit(0).writeTo(name).using("iceberg").tableProperty("format-version", str(version))
-    for key, value in blind.PROPERTIES.items():
+    for key, value in without_metrics.PROPERTIES.items():
         writer = writer.tableProperty(key, value)
     modes = ("write.delete.mode", "write.update.mode", "write.merge.mode")
     for mode in modes:
@@ -112,7 +112,7 @@ def iceberg(
 
 def _append(spark: SparkSession, name: str, folder: Path, *, covered: bool) -> None:
     if covered:
-        blind.cover(spark, name)
+        without_metrics.leave_out_metrics(spark, name)
     one_file_a_task(spark, folder).writeTo(name).append()
 
 

@@ -31,7 +31,7 @@ def location(spark: SparkSession, table: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession) -> Iterator[Callable[[str], tuple[cases.Case, str]]]:
+def make_table(spark: SparkSession) -> Iterator[Callable[[str], tuple[cases.Case, str]]]:
     """Gives the table of a case, analyzed as the case says."""
     tables_made: dict[str, str] = {}
 
@@ -73,13 +73,15 @@ def by_conf(case: cases.Case) -> Iterator[tuple[dict[str, str], list[dict]]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_a_query_reads_what_it_needs_and_skips_what_bounds_exclude(spark, made, name):
-    case, table = made(name)
+def test_a_query_reads_what_it_needs_and_skips_what_bounds_exclude(spark, make_table, name):
+    case, table = make_table(name)
     numbers = numbered(spark, table)
     subject = observed(spark, table)
     for conf, group in by_conf(case):
         with plans.conf(spark, **conf):
-            for asked, found in zip(group, Queries(spark, subject).kept([p["where"] for p in group]), strict=True):
+            for asked, found in zip(
+                group, Queries(spark, subject).kept_files([p["where"] for p in group]), strict=True
+            ):
                 kept = {numbers[f] for f in found if f in numbers}
                 assert set(asked["read"]) <= kept, f"{asked} reads {kept}"
                 assert not set(asked["skip"]) & kept, f"{asked} reads {kept}"
@@ -99,8 +101,8 @@ def rows_in_memory(spark: SparkSession, conditions: Sequence[str]) -> list[list[
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_are_those_in_memory_and_the_case_names_their_files(spark, made, name):
-    case, table = made(name)
+def test_rows_are_those_in_memory_and_the_case_names_their_files(spark, make_table, name):
+    case, table = make_table(name)
     spark.table(table).localCheckpoint().createOrReplaceTempView("held")
     for conf, group in by_conf(case):
         with plans.conf(spark, **conf):
@@ -112,8 +114,8 @@ def test_rows_are_those_in_memory_and_the_case_names_their_files(spark, made, na
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [case.name for case in CASES if case.queries])
-def test_queries_return_their_rows(spark, made, name):
-    case, table = made(name)
+def test_queries_return_their_rows(spark, make_table, name):
+    case, table = make_table(name)
     with plans.conf(spark, **case.conf):
         for asked in case.queries:
             found = [list(row) for row in spark.sql(asked["sql"].format(table=table)).collect()]
@@ -121,8 +123,8 @@ def test_queries_return_their_rows(spark, made, name):
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES if case.plain and case.analyze is None])
-def test_the_rules_alone_agree(spark, made, name):
-    case, table = made(name)
+def test_the_rules_alone_agree(spark, make_table, name):
+    case, table = make_table(name)
     numbers = numbered(spark, table)
     subject = observed(spark, table)
     rules = Rules(spark, subject)
@@ -130,19 +132,19 @@ def test_the_rules_alone_agree(spark, made, name):
         if "SELECT" in asked["where"]:
             continue
         with plans.conf(spark, **case.conf, **asked.get("conf", {})):
-            kept = {numbers[f] for f in rules.kept([asked["where"]])[0]}
+            kept = {numbers[f] for f in rules.kept_files([asked["where"]])[0]}
         assert set(asked["read"]) <= kept, asked["where"]
         assert not set(asked["skip"]) & kept, asked["where"]
 
 
 @pytest.mark.slow
-def test_other_engines_lose_no_row_either(spark, made):
+def test_other_engines_lose_no_row_either(spark, make_table):
     """`prune` keeps files that a case skips only where the case says so: most constants there are computed.
 
     Of a location it knows the files that were analyzed: tables that changed since are asked by tests/engines.
     """
     kept, only_spark, lost = set(), set(), []
-    for case, table in map(made, NAMES):
+    for case, table in map(make_table, NAMES):
         numbers = {str(reading.local(path)): number for path, number in numbered(spark, table).items()}
         for settings, group in by_conf(case):
             zone = settings.get("spark.sql.session.timeZone", spark.conf.get("spark.sql.session.timeZone"))
@@ -166,12 +168,12 @@ def pruned(statistics: metastore.Statistics, where: str) -> Iterable[str]:
 
 
 @pytest.mark.slow
-def test_without_statistics_nothing_is_skipped(spark, made):
+def test_without_statistics_nothing_is_skipped(spark, make_table):
     """Last in this module: it deletes the statistics."""
-    for case, table in map(made, NAMES):
+    for case, table in map(make_table, NAMES):
         shutil.rmtree(location(spark, table) / "_metastore")
         subject = observed(spark, table)
         asked = [p["where"] for p in case.predicates if p["skip"]]
         with plans.conf(spark, **{**case.conf, "spark.sql.ansi.enabled": "false"}):
-            for where, skipped in zip(asked, Queries(spark, subject).skipped(asked), strict=True):
+            for where, skipped in zip(asked, Queries(spark, subject).skipped_files(asked), strict=True):
                 assert not skipped, where

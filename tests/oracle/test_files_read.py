@@ -9,8 +9,8 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from oracle import reading, whole_queries
-from oracle.judge import Conditions, draw_predicates
-from oracle.truth import matching_files
+from oracle.spark_answers import matching_files
+from oracle.verdict_checks import Conditions, draw_predicates
 from oracle.verdicts import Queries
 from planner import plans
 
@@ -43,17 +43,19 @@ def pruned(request, spark, tmp_path_factory):
 
 
 def _worth_asking(spark, subject: Subject, predicates: Sequence[str]) -> list[str]:
-    found = [p for p in predicates if 0 < len(kept(spark, subject, p)) < len(told(spark, subject, p))]
+    found = [
+        p for p in predicates if 0 < len(kept_files(spark, subject, p)) < len(files_with_verdict(spark, subject, p))
+    ]
     assert len(found) >= WANTED
     return found[:WANTED]
 
 
-def told(spark, subject: Subject, predicate: str) -> dict[str, bool]:
-    return Queries(spark, subject).told(predicate)
+def files_with_verdict(spark, subject: Subject, predicate: str) -> dict[str, bool]:
+    return Queries(spark, subject).file_verdicts(predicate)
 
 
-def kept(spark, subject: Subject, predicate: str) -> frozenset[str]:
-    return frozenset(path for path, read in told(spark, subject, predicate).items() if read)
+def kept_files(spark, subject: Subject, predicate: str) -> frozenset[str]:
+    return frozenset(path for path, read in files_with_verdict(spark, subject, predicate).items() if read)
 
 
 def test_tasks_open_the_files_that_explain_names(spark, pruned):
@@ -61,10 +63,10 @@ def test_tasks_open_the_files_that_explain_names(spark, pruned):
     for predicate in predicates:
         query = spark.sql(f"SELECT to_json(struct(*)) FROM {subject.relation} WHERE {predicate}")
         query.collect()
-        expected = kept(spark, subject, predicate)
+        expected = kept_files(spark, subject, predicate)
         assert reading.files(query) == [expected], predicate
         assert plans.files_read(query) == [len(expected)], predicate
-        all_files = len(told(spark, subject, predicate))
+        all_files = len(files_with_verdict(spark, subject, predicate))
         assert plans.labels(query) == [f"{all_files} -> {len(expected)} files"], predicate
 
 
@@ -76,11 +78,11 @@ def test_skipped_files_are_not_opened_and_kept_files_are(spark, pruned):
     for predicate in predicates:
         query = f"SELECT to_json(struct(*)) FROM {subject.relation} WHERE {predicate}"
         answer = plans.plain(spark, query)
-        of_files = told(spark, subject, predicate)
+        of_files = files_with_verdict(spark, subject, predicate)
         with reading.hidden(path for path, read in of_files.items() if not read):
             assert plans.rows(spark.sql(query)) == answer, predicate
             with pytest.raises(Py4JJavaError, match=r"FAILED_READ_FILE|FileNotFound|does not exist"):
                 plans.plain(spark, query)
-        for path in sorted(kept(spark, subject, predicate))[:2]:
+        for path in sorted(kept_files(spark, subject, predicate))[:2]:
             with reading.hidden([path]), pytest.raises(Py4JJavaError):
                 spark.sql(query).collect()

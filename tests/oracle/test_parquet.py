@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from oracle import parquet, reading, tables
-from oracle.judge import Conditions, draw_predicates
-from oracle.truth import matching_files
+from oracle.spark_answers import matching_files
+from oracle.verdict_checks import Conditions, draw_predicates
 from oracle.verdicts import Queries
 from planner import plans
 
@@ -22,7 +22,7 @@ LEGACY = {"spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY", "spark.sql.par
 
 
 @pytest.fixture(autouse=True)
-def blind(spark):
+def without_row_group_pruning(spark):
     with plans.conf(spark, **BLIND):
         yield
 
@@ -45,7 +45,7 @@ def test_rows_are_those_in_memory(spark, tmp_path, request, kind):
     drawn = [p.sql() for p in draw_predicates(subject, 10, Conditions("UTC", ansi=False), rng)]
     known = [p for p, truth in zip(drawn, matching_files(spark, subject, drawn), strict=True) if truth is not None]
     check(spark, subject.relation, known)
-    assert any(Queries(spark, subject).skipped(known))
+    assert any(Queries(spark, subject).skipped_files(known))
 
 
 @pytest.mark.slow
@@ -59,10 +59,10 @@ def test_the_old_calendar_reads_other_values_than_were_analyzed(spark, tmp_path)
     parquet.statistics(subject).write()
     asked = ["d = DATE '0001-01-01'", "d < DATE '1582-10-15'", "d > DATE '1970-01-01'", "year(t) < 1500", "d IS NULL"]
     check(spark, relation, asked)
-    assert any(Queries(spark, subject).skipped(asked))
+    assert any(Queries(spark, subject).skipped_files(asked))
     with plans.conf(spark, **LEGACY):
         check(spark, relation, asked)
-        assert not any(Queries(spark, subject).skipped(asked))
+        assert not any(Queries(spark, subject).skipped_files(asked))
 
 
 @pytest.mark.slow
@@ -74,9 +74,9 @@ def test_partitions_are_sparks_and_the_rest_is_ours(spark, tmp_path):
     check(spark, subject.relation, asked)
     for condition in asked:
         [opened] = reading.files(spark.sql(f"SELECT * FROM {subject.relation} WHERE {condition}"))
-        told = Queries(spark, subject).told(condition)
+        told = Queries(spark, subject).file_verdicts(condition)
         assert opened == {file for file, kept in told.items() if kept}, condition
-    assert len(Queries(spark, subject).read(asked[0])) < len(Queries(spark, subject).told(asked[0]))
+    assert len(Queries(spark, subject).read(asked[0])) < len(Queries(spark, subject).file_verdicts(asked[0]))
 
 
 def test_char_is_padded_when_read_and_varchar_is_not(spark, tmp_path):

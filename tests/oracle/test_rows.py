@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from oracle import blind, whole_queries
-from oracle.judge import Conditions, draw_predicates
-from oracle.truth import matching_files
+from oracle import whole_queries, without_metrics
+from oracle.spark_answers import matching_files
+from oracle.verdict_checks import Conditions, draw_predicates
 from oracle.verdicts import Queries
 from planner import plans
 
@@ -30,7 +30,7 @@ FORMS = ("{}", "NOT {}", "{} IS NULL")
 
 
 @dataclass(frozen=True)
-class Asked:
+class TableWithPredicates:
     """A table, a view of its rows as they lie in memory, and predicates over it that raise no error."""
 
     table: str
@@ -39,22 +39,23 @@ class Asked:
 
 
 @pytest.fixture(scope="module")
-def asked(spark, tmp_path_factory, request):
+def tables_with_predicates(spark, tmp_path_factory, request):
     seed = request.config.getoption("--oracle-seed")
     print(f"\n--oracle-seed={seed}")
     with plans.conf(spark, **whole_queries.CONF):
         yield [
-            _asked(spark, kind, tmp_path_factory.mktemp(f"rows_{number}"), seed) for number, kind in enumerate(KINDS)
+            _table_with_predicates(spark, kind, tmp_path_factory.mktemp(f"rows_{number}"), seed)
+            for number, kind in enumerate(KINDS)
         ]
     spark.conf.unset("spark.sql.ansi.enabled")
 
 
-def _asked(spark: SparkSession, kind, folder, seed) -> Asked:
+def _table_with_predicates(spark: SparkSession, kind, folder, seed) -> TableWithPredicates:
     rng = Random(f"{seed}/rows/{kind}")
     subject = whole_queries.create(spark, kind, 20, folder, rng)
     name, held = subject.relation, f"held_{folder.name}"
     if whole_queries.FORMAT == "iceberg":
-        assert not any(map(blind.seen, subject.zones)), "Iceberg could lose rows of its own"
+        assert not any(map(without_metrics.columns_with_metrics, subject.zones)), "Iceberg could lose rows of its own"
     drawn = [p.sql() for p in draw_predicates(subject, 25, Conditions("UTC", ansi=False), rng)]
     spark.conf.set("spark.sql.ansi.enabled", "false")
     known = [p for p, truth in zip(drawn, matching_files(spark, subject, drawn), strict=True) if truth is not None]
@@ -62,7 +63,7 @@ def _asked(spark: SparkSession, kind, folder, seed) -> Asked:
     asked = [p for p in known if all(queries.plans_without_us(f.format(p)) for f in FORMS)]
     assert len(asked) > len(drawn) // 2
     spark.sql(f"SELECT * FROM {name}").localCheckpoint().createOrReplaceTempView(held)
-    return Asked(name, held, asked)
+    return TableWithPredicates(name, held, asked)
 
 
 def rows(spark, relation: str, condition: str) -> list[str]:
@@ -74,8 +75,8 @@ def count(spark, query: str) -> int:
 
 
 @pytest.mark.slow
-def test_filtered_rows_are_the_rows_for_which_the_predicate_is_true(spark, asked):
-    for subject in asked:
+def test_filtered_rows_are_the_rows_for_which_the_predicate_is_true(spark, tables_with_predicates):
+    for subject in tables_with_predicates:
         flags = ", ".join(f"count_if({p})" for p in subject.predicates)
         summed = spark.sql(f"SELECT {flags} FROM {subject.held}").collect()[0]
         for predicate, expected in zip(subject.predicates, summed, strict=True):
@@ -83,8 +84,8 @@ def test_filtered_rows_are_the_rows_for_which_the_predicate_is_true(spark, asked
 
 
 @pytest.mark.slow
-def test_true_false_and_unknown_add_up_to_the_table(spark, asked):
-    for subject in asked:
+def test_true_false_and_unknown_add_up_to_the_table(spark, tables_with_predicates):
+    for subject in tables_with_predicates:
         total = count(spark, f"SELECT count(*) FROM {subject.held}")
         for predicate in subject.predicates:
             parts = [f"SELECT * FROM {subject.table} WHERE {form.format(predicate)}" for form in FORMS]
@@ -92,8 +93,8 @@ def test_true_false_and_unknown_add_up_to_the_table(spark, asked):
 
 
 @pytest.mark.slow
-def test_rows_are_those_in_memory_with_and_without_the_metastore(spark, asked):
-    for subject in asked:
+def test_rows_are_those_in_memory_with_and_without_the_metastore(spark, tables_with_predicates):
+    for subject in tables_with_predicates:
         for predicate in subject.predicates:
             true = rows(spark, subject.held, predicate)
             assert rows(spark, subject.table, predicate) == true, predicate
@@ -104,8 +105,8 @@ def test_rows_are_those_in_memory_with_and_without_the_metastore(spark, asked):
 
 
 @pytest.mark.slow
-def test_scans_that_were_pruned_differently_are_not_taken_for_each_other(spark, asked):
-    for subject in asked:
+def test_scans_that_were_pruned_differently_are_not_taken_for_each_other(spark, tables_with_predicates):
+    for subject in tables_with_predicates:
         for one, other in itertools.pairwise(subject.predicates):
             counts = [f"(SELECT count(*) FROM {{0}} WHERE {p})" for p in (one, other)]
             both = f"SELECT {counts[0]} - {counts[1]}"

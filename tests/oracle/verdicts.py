@@ -71,11 +71,11 @@ class Rules:
         ]
         self.probe = _probes(spark).ofZones(spark._jsparkSession, ddl_of(spark, subject.relation), json.dumps(zones))
 
-    def kept(self, predicates: Sequence[str]) -> list[frozenset[str]]:
+    def kept_files(self, predicates: Sequence[str]) -> list[frozenset[str]]:
         """Returns for every predicate the files that it would read."""
-        return _kept(self.spark, self.probe, self.files, predicates)
+        return _kept_files(self.spark, self.probe, self.files, predicates)
 
-    def matched(self, predicates: Sequence[str]) -> list[frozenset[str]]:
+    def fully_matching_files(self, predicates: Sequence[str]) -> list[frozenset[str]]:
         """Returns for every predicate the files of which all rows are said to match."""
         return _matched(self.probe, self.files, predicates)
 
@@ -94,11 +94,11 @@ class Stored:
         self.unknown = frozenset(subject.zones) - frozenset(self.files)
         self.read = self.unknown | subject.changed
 
-    def kept(self, predicates: Sequence[str]) -> list[frozenset[str]]:
+    def kept_files(self, predicates: Sequence[str]) -> list[frozenset[str]]:
         """Returns for every predicate the files that it would read."""
-        return [(found | self.read) - {GONE} for found in _kept(self.spark, self.probe, self.files, predicates)]
+        return [(found | self.read) - {GONE} for found in _kept_files(self.spark, self.probe, self.files, predicates)]
 
-    def matched(self, predicates: Sequence[str]) -> list[frozenset[str]]:
+    def fully_matching_files(self, predicates: Sequence[str]) -> list[frozenset[str]]:
         """Returns for every predicate the files of which all rows are said to match; changed ones have other rows."""
         return [found - {GONE} - self.read for found in _matched(self.probe, self.files, predicates)]
 
@@ -108,7 +108,9 @@ def _matched(probe: Any, files: Sequence[str], predicates: Sequence[str]) -> lis
     return [frozenset(f for f, bit in zip(files, answer, strict=True) if bit == "1") for answer in answers]
 
 
-def _kept(spark: SparkSession, probe: Any, files: Sequence[str], predicates: Sequence[str]) -> list[frozenset[str]]:
+def _kept_files(
+    spark: SparkSession, probe: Any, files: Sequence[str], predicates: Sequence[str]
+) -> list[frozenset[str]]:
     asked = spark._sc._gateway.new_array(spark._jvm.java.lang.String, len(predicates))
     for i, predicate in enumerate(predicates):
         asked[i] = predicate
@@ -135,7 +137,7 @@ class Queries:
         self.changed = subject.changed
         self.paths = subject.paths()
 
-    def kept(self, predicates: Sequence[str]) -> list[frozenset[str] | None]:
+    def kept_files(self, predicates: Sequence[str]) -> list[frozenset[str] | None]:
         """Returns for every predicate the files that a query would read; None: no query with it can be planned."""
         return [self._unless_unplannable(self.read, p, None) for p in predicates]
 
@@ -153,14 +155,14 @@ class Queries:
             assert plans.rows(self.spark.sql(_texts(self.relation, predicate))) == without, predicate
         return opened
 
-    def skipped(self, predicates: Sequence[str]) -> list[frozenset[str]]:
+    def skipped_files(self, predicates: Sequence[str]) -> list[frozenset[str]]:
         """Returns for every predicate the files that the Metastore, not Spark or the format, would skip."""
         return [self._unless_unplannable(self._left_out, p, frozenset()) for p in predicates]
 
     def _left_out(self, predicate: str) -> frozenset[str]:
         return self._files(row for row in self._decisions(predicate) if _is_left_out(row))
 
-    def told(self, predicate: str) -> dict[str, bool]:
+    def file_verdicts(self, predicate: str) -> dict[str, bool]:
         """Returns what `metastore.explain` says of every file of a query's scan: whether it is read."""
         return {self.paths[row.path().get()]: row.kept() for row in self._decisions(predicate)}
 

@@ -11,8 +11,8 @@ from metastore.spark_jobs.progress import NoProgress
 from metastore.spark_jobs.task_store import TaskStore
 from metastore.store.block_files import BlockFilesCache
 from metastore.table_level.table_details import TableLevelOptions
+from table_level.analyzed_tables import IDENTITY
 from table_level.changing import Table
-from table_level.made import IDENTITY
 
 
 class Lake(Table):

@@ -33,7 +33,7 @@ def append(spark, table, start, rows=15_000):
     )
 
 
-def truth(spark, table, column):
+def rows_per_file(spark, table, column):
     """Value to path to rows; null left out."""
     found = {}
     rows = spark.sql(f"SELECT CAST({column} AS STRING) v, _file, count(*) n FROM {table} GROUP BY 1, 2").collect()
@@ -43,7 +43,7 @@ def truth(spark, table, column):
     return found
 
 
-def shown(table):
+def viewed_rows_per_file(table):
     """The same as `view` shows it."""
     frame = metastore.open(table)
     return {
@@ -57,9 +57,9 @@ def plain(files):
 
 
 def check(spark, table):
-    found = shown(location(spark, table))
+    found = viewed_rows_per_file(location(spark, table))
     for column, values in found.items():
-        assert values == truth(spark, table, column), column
+        assert values == rows_per_file(spark, table, column), column
 
 
 @pytest.mark.slow
@@ -85,13 +85,13 @@ def test_all_columns_and_what_is_carried_over(spark, filled):
 @pytest.mark.slow
 def test_files_are_located_exactly(spark, filled):
     metastore.analyze(spark, filled, progress=False, distribution=["id", "name"])
-    opened, expected = metastore.open(location(spark, filled)), truth(spark, filled, "id")
+    opened, expected = metastore.open(location(spark, filled)), rows_per_file(spark, filled, "id")
     for value in (0, 17, 2_000, 4_000, 4_001, -5):
         found = opened.locate("id", value)
         holding = {row["path"].removeprefix("file:"): row["frequency"] for row in found}
         assert holding == expected.get(str(value), {}), value
         assert all(row["exact"] for row in found)
-    names = truth(spark, filled, "name")
+    names = rows_per_file(spark, filled, "name")
     for value in (*list(names)[::500], "name-", "zzz"):
         holding = {row["path"].removeprefix("file:"): row["frequency"] for row in opened.locate("name", value)}
         assert holding == names.get(value, {}), value
@@ -126,7 +126,7 @@ def test_kept_where_the_same_snapshot_is_analyzed_again(spark, filled):
     metastore.analyze(spark, filled, columns=["id"], progress=False, distribution=True)
     metastore.analyze(spark, filled, progress=False)
     assert Stored.of(spark, filled).snapshot.distribution == (0,)
-    assert shown(location(spark, filled))["id"] == truth(spark, filled, "id")
+    assert viewed_rows_per_file(location(spark, filled))["id"] == rows_per_file(spark, filled, "id")
 
 
 @pytest.mark.slow

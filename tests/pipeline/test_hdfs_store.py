@@ -18,7 +18,7 @@ from metastore.format.object_schemas import SKETCHES
 from metastore.spark_jobs.hadoop_store import open_store_at
 from metastore.spark_jobs.task_store import JvmTaskStore
 from store import hdfs
-from store.made import TABLE, adding, block, bounds
+from store.small_blocks import TABLE, adding, block, bounds
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

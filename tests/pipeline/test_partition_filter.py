@@ -15,7 +15,7 @@ ZONE = "America/New_York"
 TEN = datetime(2024, 1, 1, 10, tzinfo=timezone.utc)
 
 
-def found(kind, text, value, constant=None):
+def is_selected(kind, text, value, constant=None):
     column = None if kind is None else Column("7", ("p",), kind, encoding_of(kind))
     constants = {} if constant is None else {"7": constant}
     return is_in_partition(DataFile("a", 1, 1, "parquet", {"p": text}, constants), "p", value, column, ZONE)
@@ -44,11 +44,11 @@ def found(kind, text, value, constant=None):
     ],
 )  # fmt: skip
 def test_values_compare_as_those_of_the_column_do(kind, text, values, others):
-    assert [value for value in values if not found(kind, text, value)] == []
-    assert [value for value in others if found(kind, text, value)] == []
+    assert [value for value in values if not is_selected(kind, text, value)] == []
+    assert [value for value in others if is_selected(kind, text, value)] == []
 
 
 def test_an_instant_is_what_the_metadata_says_whatever_its_text():
     ten = int(TEN.timestamp()) * 1_000_000
-    assert found("timestamp", "the text of another zone", "2024-01-01 05:00:00", ten)
-    assert not found("timestamp", "2024-01-01 05:00:00", "2024-01-01 05:00:00", ten + 1)
+    assert is_selected("timestamp", "the text of another zone", "2024-01-01 05:00:00", ten)
+    assert not is_selected("timestamp", "2024-01-01 05:00:00", "2024-01-01 05:00:00", ten + 1)

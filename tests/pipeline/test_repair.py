@@ -11,7 +11,7 @@ import metastore
 from metastore.errors import DamagedObject
 from metastore.store import Store, block_merge
 from metastore.store.verification import find_damage
-from store.made import bounds
+from store.small_blocks import bounds
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -41,13 +41,13 @@ def flip(location, name):
     path.write_bytes(data)
 
 
-def of_kind(location, kind):
+def object_names(location, kind):
     return [row["object"] for row in verified(location) if row["kind"] == kind]
 
 
 def damage(location, kind):
     """Flips a byte of the newest object of a kind that is named; returns its name."""
-    name = of_kind(location, kind)[-1]
+    name = object_names(location, kind)[-1]
     flip(location, name)
     return name
 
@@ -173,7 +173,7 @@ def test_statistics_of_files_that_left_the_table_are_lost_and_named(spark, table
     query = f"SELECT count(*) FROM {table} VERSION AS OF {version} WHERE id = 5"
     known = bounds(stored(rewritten), stored(rewritten).read())
     assert len(known) == 6
-    for name in of_kind(rewritten, kind):
+    for name in object_names(rewritten, kind):
         flip(rewritten, name)
     report = repaired(spark, table, depth="files")
     [refusal] = report.refused
@@ -195,7 +195,7 @@ def test_columns_whose_type_changed_are_computed_again(spark, table, location):
     metastore.analyze(spark, table, progress=False)
     spark.sql(f"ALTER TABLE {table} ALTER COLUMN more TYPE BIGINT")
     known = metastore.columns(spark, table).to_dict()["rows"]
-    for name in of_kind(location, "frequencies"):
+    for name in object_names(location, "frequencies"):
         flip(location, name)
     refused = repaired(spark, table, depth="files").refused
     assert {refusal.subject for refusal in refused} == {"earlier snapshots"}
@@ -210,7 +210,7 @@ def test_zones_that_are_damaged_are_made_again(spark, table, location, monkeypat
     monkeypatch.setattr("metastore.format.object_layout.ZONED_FILES", 1)
     monkeypatch.setattr(block_merge.compact_blocks, "__kwdefaults__", {"zoned": 1})
     metastore.compact(str(location))
-    [name] = of_kind(location, "zones")
+    [name] = object_names(location, "zones")
     flip(location, name)
     assert wrong(location) == [name]
     report = repaired(spark, table, depth="files")

@@ -41,7 +41,7 @@ def folder(tmp_path):
     return folder
 
 
-def truth(folder):
+def count_distinct(folder):
     table = pq.read_table(folder)
     return {name: len(table[name].unique()) for name in KINDS}
 
@@ -56,7 +56,7 @@ def test_lists_stand_in_for_sketches(spark, folder):
     metastore.analyze(spark, f"parquet.`{folder}`", progress=False)
     assert len(KINDS) <= sketched(folder) < 3 * len(KINDS)
     answer = metastore.open(str(folder)).summary()
-    for name, distinct in truth(folder).items():
+    for name, distinct in count_distinct(folder).items():
         row = answer.column(name)
         assert row["distinct_error"] <= 0.05
         assert abs(row["approx_unique"] / distinct - 1) <= 3 * row["distinct_error"]

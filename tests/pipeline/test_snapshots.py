@@ -39,7 +39,7 @@ def head(spark, table, of="main"):
     return spark.sql(f"SELECT snapshot_id FROM {table}.refs WHERE name = '{of}'").first()[0]
 
 
-def seen(row):
+def visible_rows(row):
     return row["max"], row["count"], row["files"], row["files_total"], row["current"]
 
 
@@ -48,11 +48,11 @@ def test_each_snapshot_has_its_numbers(spark, warehouse, filled):
     first, between = head(spark, filled), datetime.now(timezone.utc)
     time.sleep(0.05)
     append(spark, filled, 10)
-    assert seen(both(spark, warehouse, filled)["id"]) == ("9", 10, 1, 2, False)
+    assert visible_rows(both(spark, warehouse, filled)["id"]) == ("9", 10, 1, 2, False)
     analyze(spark, filled)
-    assert seen(both(spark, warehouse, filled)["id"]) == ("19", 20, 2, 2, True)
+    assert visible_rows(both(spark, warehouse, filled)["id"]) == ("19", 20, 2, 2, True)
     for at in (first, str(first), between):
-        assert seen(both(spark, warehouse, filled, at=at)["id"]) == ("9", 10, 1, 1, False)
+        assert visible_rows(both(spark, warehouse, filled, at=at)["id"]) == ("9", 10, 1, 1, False)
     rows = metastore.snapshots(spark, filled)
     assert [(row["rows"], row["current"]) for row in rows] == [(10, False), (20, True)]
 
@@ -63,27 +63,27 @@ def test_rollback_shows_what_was_there(spark, warehouse, filled):
     append(spark, filled, 10)
     analyze(spark, filled)
     call(spark, "rollback_to_snapshot", filled, f"snapshot_id => {first}")
-    assert seen(both(spark, warehouse, filled)["id"]) == ("9", 10, 1, 1, True)
+    assert visible_rows(both(spark, warehouse, filled)["id"]) == ("9", 10, 1, 1, True)
     report = analyze(spark, filled)
     assert report.files_read == 0
     append(spark, filled, 100)
-    assert seen(both(spark, warehouse, filled)["id"]) == ("9", 10, 1, 2, False)
+    assert visible_rows(both(spark, warehouse, filled)["id"]) == ("9", 10, 1, 2, False)
     assert analyze(spark, filled).files_read == 1
-    assert seen(both(spark, warehouse, filled)["id"]) == ("109", 20, 2, 2, True)
+    assert visible_rows(both(spark, warehouse, filled)["id"]) == ("109", 20, 2, 2, True)
 
 
 def test_files_total_is_that_of_the_snapshot_asked_for(spark, warehouse, filled):
     append(spark, filled, 10)
     analyze(spark, filled)
     spark.sql(f"DELETE FROM {filled} WHERE id < 10")  # a whole file
-    assert seen(both(spark, warehouse, filled)["id"]) == ("19", 20, 1, 1, False)
+    assert visible_rows(both(spark, warehouse, filled)["id"]) == ("19", 20, 1, 1, False)
     append(spark, filled, 30)
-    assert seen(both(spark, warehouse, filled)["id"]) == ("19", 20, 1, 2, False)
+    assert visible_rows(both(spark, warehouse, filled)["id"]) == ("19", 20, 1, 2, False)
     assert {row["exact"] for row in both(spark, warehouse, filled).values()} == {False}
     spark.sql(f"DELETE FROM {filled} WHERE id >= 30")  # by the numbers alone it may be one of those analyzed
     by_location = metastore.open(f"{warehouse}/{filled.removeprefix('ice.').replace('.', '/')}").summary()
-    assert seen(by_location[0]) == ("19", 20, None, 1, False)
-    assert seen(metastore.summary(spark, filled)[0]) == ("19", 20, 1, 1, False)
+    assert visible_rows(by_location[0]) == ("19", 20, None, 1, False)
+    assert visible_rows(metastore.summary(spark, filled)[0]) == ("19", 20, 1, 1, False)
 
 
 def test_a_sibling_is_no_ancestor(spark, warehouse, filled):
@@ -107,19 +107,19 @@ def test_branches_and_tags(spark, warehouse, filled):
     append(spark, filled, 10)
     analyze(spark, filled)
     append(spark, f"{filled}.branch_audit", 500)
-    assert seen(both(spark, warehouse, filled)["id"]) == ("19", 20, 2, 2, True)
+    assert visible_rows(both(spark, warehouse, filled)["id"]) == ("19", 20, 2, 2, True)
     for at, total in (("first", 1), ("audit", 2)):
-        assert seen(both(spark, warehouse, filled, at=at)["id"]) == ("9", 10, 1, total, False)
-    assert seen(both(spark, warehouse, filled, at="main")["id"]) == ("19", 20, 2, 2, True)
+        assert visible_rows(both(spark, warehouse, filled, at=at)["id"]) == ("9", 10, 1, total, False)
+    assert visible_rows(both(spark, warehouse, filled, at="main")["id"]) == ("19", 20, 2, 2, True)
 
 
 def test_the_ancestor_of_a_branch_is_not_current_though_the_table_is_there(spark, warehouse, filled):
     analyze(spark, filled)
     spark.sql(f"ALTER TABLE {filled} CREATE BRANCH audit")
-    assert seen(both(spark, warehouse, filled, at="audit")["id"]) == ("9", 10, 1, 1, True)
+    assert visible_rows(both(spark, warehouse, filled, at="audit")["id"]) == ("9", 10, 1, 1, True)
     append(spark, f"{filled}.branch_audit", 500)
-    assert seen(both(spark, warehouse, filled, at="audit")["id"]) == ("9", 10, 1, 2, False)
-    assert seen(both(spark, warehouse, filled, at="main")["id"]) == ("9", 10, 1, 1, True)
+    assert visible_rows(both(spark, warehouse, filled, at="audit")["id"]) == ("9", 10, 1, 2, False)
+    assert visible_rows(both(spark, warehouse, filled, at="main")["id"]) == ("9", 10, 1, 1, True)
 
 
 @pytest.mark.slow
@@ -202,9 +202,9 @@ def test_ancestors_that_expired_still_answer(spark, warehouse, filled):
     append(spark, filled, 20)
     call(spark, "expire_snapshots", filled, "older_than => TIMESTAMP'2100-01-01', retain_last => 1")
     assert spark.sql(f"SELECT * FROM {filled}.snapshots").count() == 1
-    assert seen(both(spark, warehouse, filled)["id"]) == ("9", 10, 1, 3, False)
+    assert visible_rows(both(spark, warehouse, filled)["id"]) == ("9", 10, 1, 3, False)
     assert analyze(spark, filled).files_read == 2
-    assert seen(both(spark, warehouse, filled)["id"]) == ("29", 30, 3, 3, True)
+    assert visible_rows(both(spark, warehouse, filled)["id"]) == ("29", 30, 3, 3, True)
 
 
 @pytest.mark.slow
@@ -236,15 +236,15 @@ def test_what_still_holds_after_schema_changes_stays(spark, warehouse, filled):
     rows = both(spark, warehouse, filled)
     assert list(rows) == ["id", "label", "late"]
     assert (rows["id"]["column_type"], rows["label"]["max"]) == ("bigint", "n")
-    assert seen(rows["id"]) == ("9", 10, 1, 1, True)
-    assert seen(rows["late"]) == (None, 10, 0, 1, True)
+    assert visible_rows(rows["id"]) == ("9", 10, 1, 1, True)
+    assert visible_rows(rows["late"]) == (None, 10, 0, 1, True)
     append(spark, filled, 10, ", 0.5")
     append(spark, filled, 5, ", 1.5")
-    assert seen(both(spark, warehouse, filled)["id"]) == ("9", 10, 1, 3, False)
+    assert visible_rows(both(spark, warehouse, filled)["id"]) == ("9", 10, 1, 3, False)
     analyze(spark, filled, columns=["label"])
     rows = both(spark, warehouse, filled)
-    assert seen(rows["label"]) == ("n", 30, 3, 3, True)
-    assert seen(rows["id"]) == ("9", 30, 1, 3, True)
+    assert visible_rows(rows["label"]) == ("n", 30, 3, 3, True)
+    assert visible_rows(rows["id"]) == ("9", 30, 1, 3, True)
     assert rows["id"]["exact"] is False
     assert (rows["id"]["avg_len"], rows["id"]["approx_unique"]) == (8.0, 10)
 
@@ -271,7 +271,7 @@ def test_compaction_of_the_table_keeps_the_numbers(spark, warehouse, filled):
     call(spark, "rewrite_data_files", filled, "options => map('rewrite-all', 'true')")
     assert analyze(spark, filled).files_read == 1
     after = both(spark, warehouse, filled)["id"]
-    assert seen(after) == ("19", 20, 1, 1, True)
+    assert visible_rows(after) == ("19", 20, 1, 1, True)
     for name in ("min", "max", "approx_unique", "avg", "std", "q50", "count", "null_count"):
         assert after[name] == before[name], name
 
@@ -280,7 +280,7 @@ def test_an_overwrite_leaves_only_what_is_there(spark, warehouse, filled):
     analyze(spark, filled)
     spark.sql(f"INSERT OVERWRITE {filled} SELECT 7, 'x'")
     assert analyze(spark, filled).files_read == 1
-    assert seen(both(spark, warehouse, filled)["id"]) == ("7", 1, 1, 1, True)
+    assert visible_rows(both(spark, warehouse, filled)["id"]) == ("7", 1, 1, 1, True)
     spark.sql(f"TRUNCATE TABLE {filled}")
     assert analyze(spark, filled).files_read == 0
-    assert seen(both(spark, warehouse, filled)["id"]) == (None, 0, 0, 0, True)
+    assert visible_rows(both(spark, warehouse, filled)["id"]) == (None, 0, 0, 0, True)

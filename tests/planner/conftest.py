@@ -40,7 +40,7 @@ def four_files(spark, new_table):
 @pytest.fixture
 def analyzed(spark, four_files):
     """The same table with true statistics."""
-    written.of_iceberg(spark, four_files).write("1")
+    written.describe_iceberg_table(spark, four_files).write("1")
     return four_files
 
 

@@ -22,9 +22,9 @@ __all__ = [
     "metrics",
     "physical",
     "plain",
+    "query_number",
     "rows",
     "scans",
-    "truth",
 ]
 
 
@@ -81,7 +81,7 @@ def check_first(spark, query: str, files: int | None) -> None:
     assert files is None or files_read(df)[0] == files, (query, physical(df))
 
 
-def truth(spark, query: str) -> int:
+def query_number(spark, query: str) -> int:
     """The one number that a query answers without us."""
     with conf(spark, spark__metastore__enabled=False):
         return int(spark.sql(query).first()[0])

@@ -53,7 +53,7 @@ def distributed(spark):
 
 
 @pytest.fixture
-def own(spark, new_table):
+def changeable_table(spark, new_table):
     """A table that the test may change."""
     return filled(spark, new_table(COLUMNS))
 
@@ -103,15 +103,15 @@ def test_located_with_exact_frequencies(spark, distributed):
 
 
 @pytest.mark.slow
-def test_files_that_came_later_are_read(spark, own):
-    append(spark, own, FILES)
-    where = f"k = {spark.sql(f'SELECT max(k) FROM {own} WHERE k < 9000').collect()[0][0]}"
-    before = holding(spark, own, where)
-    assert files_read(check(spark, f"SELECT * FROM {own} WHERE {where}"))[0] >= before
-    metastore.analyze(spark, own, progress=False)  # without the distribution: that of before still holds
-    check(spark, f"SELECT * FROM {own} WHERE {where}")
-    metastore.analyze(spark, own, progress=False, distribution=["k"])
-    assert files_read(check(spark, f"SELECT * FROM {own} WHERE {where}")) == [before]
+def test_files_that_came_later_are_read(spark, changeable_table):
+    append(spark, changeable_table, FILES)
+    where = f"k = {spark.sql(f'SELECT max(k) FROM {changeable_table} WHERE k < 9000').collect()[0][0]}"
+    before = holding(spark, changeable_table, where)
+    assert files_read(check(spark, f"SELECT * FROM {changeable_table} WHERE {where}"))[0] >= before
+    metastore.analyze(spark, changeable_table, progress=False)  # without the distribution: that of before still holds
+    check(spark, f"SELECT * FROM {changeable_table} WHERE {where}")
+    metastore.analyze(spark, changeable_table, progress=False, distribution=["k"])
+    assert files_read(check(spark, f"SELECT * FROM {changeable_table} WHERE {where}")) == [before]
 
 
 def rewritten(spark, table, change):
@@ -168,14 +168,14 @@ def as_they_were(rows):
     return rows
 
 
-def test_lists_that_are_not_cut_by_hashes_are_read_still(spark, own):
-    rewritten(spark, own, as_they_were)
+def test_lists_that_are_not_cut_by_hashes_are_read_still(spark, changeable_table):
+    rewritten(spark, changeable_table, as_they_were)
     for where in ("k = 77", "s IN ('k5', 'k4242', 'none')", "x = double('NaN')", "n = 77"):
-        expected = holding(spark, own, where)
-        assert files_read(check(spark, f"SELECT k, s, n, few FROM {own} WHERE {where}"))[0] <= expected
+        expected = holding(spark, changeable_table, where)
+        assert files_read(check(spark, f"SELECT k, s, n, few FROM {changeable_table} WHERE {where}"))[0] <= expected
 
 
-def told(change):
+def change_placed_counts(change):
     """The newest snapshot with another object of what its lists tell."""
 
     def changed(stored):
@@ -203,20 +203,26 @@ def parts_are_gone(stored):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "change", [told(lambda _, count: count - 1), told(lambda _, count: count + 1), nothing_is_said, parts_are_gone]
+    "change",
+    [
+        change_placed_counts(lambda _, count: count - 1),
+        change_placed_counts(lambda _, count: count + 1),
+        nothing_is_said,
+        parts_are_gone,
+    ],
 )
-def test_of_files_of_which_not_all_is_told_nothing_is_concluded(spark, own, change):
-    stored = Stored.of(spark, own)
+def test_of_files_of_which_not_all_is_told_nothing_is_concluded(spark, changeable_table, change):
+    stored = Stored.of(spark, changeable_table)
     _committed(stored, change(stored))
     for where in ("k = 77", "s = 'k77'", "k NOT IN (1, 2)"):
-        check(spark, f"SELECT k, s, n, few FROM {own} WHERE {where}")
-        listed = [found for found in statistics(spark, own, where) if "where each value" in found]
+        check(spark, f"SELECT k, s, n, few FROM {changeable_table} WHERE {where}")
+        listed = [found for found in statistics(spark, changeable_table, where) if "where each value" in found]
         assert not listed or change in (nothing_is_said, parts_are_gone)
 
 
-def test_of_some_files_all_is_told(spark, own):
-    stored = Stored.of(spark, own)
-    _committed(stored, told(lambda file, count: count - file % 2)(stored))
+def test_of_some_files_all_is_told(spark, changeable_table):
+    stored = Stored.of(spark, changeable_table)
+    _committed(stored, change_placed_counts(lambda file, count: count - file % 2)(stored))
     for where in ("k = 77", "s = 'k77'", "k = 99999"):
-        check(spark, f"SELECT k, s, n, few FROM {own} WHERE {where}")
-    assert len(statistics(spark, own, "k = 99999")) >= 1
+        check(spark, f"SELECT k, s, n, few FROM {changeable_table} WHERE {where}")
+    assert len(statistics(spark, changeable_table, "k = 99999")) >= 1

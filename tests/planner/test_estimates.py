@@ -109,7 +109,7 @@ def test_types_that_spark_cannot_estimate_get_no_statistics(spark, new_table):
         "double('infinity'), float('nan'), X'01', true UNION ALL SELECT timestamp_ntz'2024-01-02 00:00:00', "
         "timestamp'2024-01-02 00:00:00', -1.0, 1.0f, X'02', false"
     )
-    written.of_iceberg(spark, table).write("1")
+    written.describe_iceberg_table(spark, table).write("1")
     df = spark.sql(f"SELECT * FROM {table} WHERE t > timestamp_ntz'2024-01-01 12:00:00' AND x > 0.5 AND y > 0")
     known = column_stats(spark.table(table))
     assert "t" not in known
@@ -124,7 +124,7 @@ def test_types_that_spark_cannot_estimate_get_no_statistics(spark, new_table):
 def test_names_with_dots_have_statistics(spark, new_table):
     table = new_table("`x y.z` int, `a``b` int")
     spark.sql(f"INSERT INTO {table} VALUES (1, 2), (2, 3)")
-    written.of_iceberg(spark, table).write("1")
+    written.describe_iceberg_table(spark, table).write("1")
     assert set(column_stats(spark.table(table))) == {"x y.z", "a`b"}
     assert [tuple(r) for r in spark.sql(f"SELECT * FROM {table} WHERE `x y.z` = 2").collect()] == [(2, 3)]
 
@@ -134,7 +134,7 @@ def test_nulls_and_deleted_rows_are_scaled(spark, new_table):
     spark.range(100).selectExpr("cast(id as int) id", "cast(if(id % 2 = 0, null, id) as int) v").coalesce(1).writeTo(
         table
     ).append()
-    written.of_iceberg(spark, table).write("1")
+    written.describe_iceberg_table(spark, table).write("1")
     spark.sql(f"DELETE FROM {table} WHERE id < 50")
     assert estimate(spark.table(table))[0] == 50
     assert int(column_stats(spark.table(table))["v"].nullCount().get()) == 25

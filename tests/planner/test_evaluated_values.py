@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.plans import check, conf, files_read, labels, physical, truth
+from planner.plans import check, conf, files_read, labels, physical, query_number
 
 pytestmark = pytest.mark.spark
 
@@ -83,7 +83,7 @@ def listed(spark):
 
 @pytest.mark.parametrize("predicate", PREDICATES)
 def test_only_files_with_a_matching_row_are_read(spark, listed, predicate):
-    needed = truth(spark, f"SELECT count(DISTINCT _file) FROM {listed} WHERE {predicate}")
+    needed = query_number(spark, f"SELECT count(DISTINCT _file) FROM {listed} WHERE {predicate}")
     assert needed < FILES
     check(spark, f"SELECT {SHOWN} FROM {listed} WHERE {predicate}", [needed])
 

@@ -118,13 +118,13 @@ def test_an_insert_into_delta_says_why(spark, analyzed):
 def test_answers_from_metadata_say_that_no_file_is_read(spark, analyzed):
     answered = (0, analyzed, None, False, "ANSWERED_BY_FORMAT")
 
-    def found(query):
+    def explained(query):
         return [tuple(d[n] for n in ("scan", "table", "path", "kept", "reason")) for d in decisions(spark, query)]
 
-    assert found(f"SELECT count(*) FROM {analyzed}") == [answered]
+    assert explained(f"SELECT count(*) FROM {analyzed}") == [answered]
     with conf(spark, spark__metastore__pruning__enabled=False):
-        assert found(f"SELECT count(*) FROM {analyzed}") == [answered]
-    first, *others = found(
+        assert explained(f"SELECT count(*) FROM {analyzed}") == [answered]
+    first, *others = explained(
         f"SELECT * FROM (SELECT count(*) AS total FROM {analyzed}) JOIN {analyzed} ON id < total WHERE id = 5"
     )
     assert first == answered

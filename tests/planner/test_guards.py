@@ -7,7 +7,7 @@ import pytest
 from metastore.jvm_session import find_shim_package
 from planner import written
 from planner.conftest import append
-from planner.plans import check, conf, files_read, labels, physical, rows, truth
+from planner.plans import check, conf, files_read, labels, physical, query_number, rows
 
 pytestmark = pytest.mark.spark
 COLUMNS = "id bigint, v int, s string, x double, d date, n decimal(12,2), st struct<a: int, b: string>"
@@ -15,7 +15,7 @@ COLUMNS = "id bigint, v int, s string, x double, d date, n decimal(12,2), st str
 
 def lying(spark, table: str) -> None:
     """Statistics that look right and are wrong: no file holds the values that it holds."""
-    written.of_iceberg(spark, table).change("id", written.shifted).write("1")
+    written.describe_iceberg_table(spark, table).change("id", written.shifted).write("1")
 
 
 @pytest.fixture(params=["copy-on-write", "merge-on-read"])
@@ -31,17 +31,17 @@ def lied_about(request, spark, new_table):
 
 def test_delete_reaches_its_rows(spark, lied_about):
     spark.sql(f"DELETE FROM {lied_about} WHERE id < 50")
-    assert truth(spark, f"SELECT count(*) FROM {lied_about}") == 350
+    assert query_number(spark, f"SELECT count(*) FROM {lied_about}") == 350
     spark.sql(f"DELETE FROM {lied_about} WHERE id IN (SELECT id FROM {lied_about} WHERE id < 60)")
-    assert truth(spark, f"SELECT count(*) FROM {lied_about}") == 340
+    assert query_number(spark, f"SELECT count(*) FROM {lied_about}") == 340
 
 
 def test_update_reaches_its_rows(spark, lied_about):
     spark.sql(f"UPDATE {lied_about} SET v = -1 WHERE id BETWEEN 90 AND 110")
-    assert truth(spark, f"SELECT count(*) FROM {lied_about} WHERE v = -1") == 21
+    assert query_number(spark, f"SELECT count(*) FROM {lied_about} WHERE v = -1") == 21
     newest = f"(SELECT max(id) FROM {lied_about} WHERE id < 20)"
     spark.sql(f"UPDATE {lied_about} SET v = -2 WHERE id = {newest}")
-    assert truth(spark, f"SELECT count(*) FROM {lied_about} WHERE v = -2") == 1
+    assert query_number(spark, f"SELECT count(*) FROM {lied_about} WHERE v = -2") == 1
 
 
 def test_merge_reaches_its_rows(spark, lied_about):
@@ -49,19 +49,19 @@ def test_merge_reaches_its_rows(spark, lied_about):
     spark.sql(
         f"MERGE INTO {lied_about} t USING {source} s ON t.id = s.id AND t.id >= 10 WHEN MATCHED THEN UPDATE SET v = -3"
     )
-    assert truth(spark, f"SELECT count(*) FROM {lied_about} WHERE v = -3") == 10
+    assert query_number(spark, f"SELECT count(*) FROM {lied_about} WHERE v = -3") == 10
 
 
 def test_inserts_read_every_row(spark, lied_about, new_table):
     target = new_table("id bigint, v int")
     spark.sql(f"INSERT INTO {target} SELECT id, v FROM {lied_about} WHERE id < 50")
-    assert truth(spark, f"SELECT count(*) FROM {target}") == 50
+    assert query_number(spark, f"SELECT count(*) FROM {target}") == 50
     spark.sql(f"INSERT OVERWRITE {target} SELECT id, v FROM {lied_about} WHERE id < 60")
-    assert truth(spark, f"SELECT count(*) FROM {target}") == 60
+    assert query_number(spark, f"SELECT count(*) FROM {target}") == 60
     spark.sql(f"INSERT INTO {target} SELECT 1, 1 WHERE 5 IN (SELECT id FROM {lied_about} WHERE id = 5)")
-    assert truth(spark, f"SELECT count(*) FROM {target}") == 61
+    assert query_number(spark, f"SELECT count(*) FROM {target}") == 61
     spark.sql(f"CREATE TABLE {target}_as USING iceberg AS SELECT * FROM {lied_about} WHERE id < 70")
-    assert truth(spark, f"SELECT count(*) FROM {target}_as") == 70
+    assert query_number(spark, f"SELECT count(*) FROM {target}_as") == 70
     spark.sql(f"DROP TABLE {target}_as")
 
 
@@ -70,7 +70,7 @@ def test_reads_inside_inserts_are_pruned_where_asked(spark, analyzed, new_table)
     with conf(spark, spark__metastore__pruneInsideWrites=True):
         spark.sql(f"INSERT INTO {target} SELECT id, v FROM {analyzed} WHERE id < 50")
         explained = spark.sql(f"EXPLAIN INSERT INTO {target} SELECT id, v FROM {analyzed} WHERE id < 50").first()[0]
-    assert truth(spark, f"SELECT count(*) FROM {target}") == 50
+    assert query_number(spark, f"SELECT count(*) FROM {target}") == 50
     assert "[Metastore: 4 -> 1 files]" in explained
     explained = spark.sql(f"EXPLAIN INSERT INTO {target} SELECT id, v FROM {analyzed} WHERE id < 50").first()[0]
     assert "->" not in explained
@@ -80,7 +80,7 @@ def test_reads_inside_inserts_are_pruned_where_asked(spark, analyzed, new_table)
 def test_row_level_commands_never_prune_their_target(spark, lied_about):
     with conf(spark, spark__metastore__pruneInsideWrites=True):
         spark.sql(f"DELETE FROM {lied_about} WHERE id < 50 AND v >= 0")
-    assert truth(spark, f"SELECT count(*) FROM {lied_about}") == 350
+    assert query_number(spark, f"SELECT count(*) FROM {lied_about}") == 350
 
 
 @pytest.mark.parametrize("mode", ["conditions", "all"])
@@ -92,8 +92,8 @@ def test_a_command_keeps_the_rows_that_it_does_not_name(spark, lied_about, mode)
         spark.sql(f"DELETE FROM {lied_about} WHERE id < 50")
         spark.sql(f"UPDATE {lied_about} SET v = 7 WHERE id IN (3, 103, 203)")
         spark.sql(merge)
-    assert truth(spark, f"SELECT count(*) FROM {lied_about} WHERE id >= 50") == 350
-    assert truth(spark, f"SELECT count(DISTINCT id) - count(*) FROM {lied_about}") == 0
+    assert query_number(spark, f"SELECT count(*) FROM {lied_about} WHERE id >= 50") == 350
+    assert query_number(spark, f"SELECT count(DISTINCT id) - count(*) FROM {lied_about}") == 0
 
 
 def test_streams_are_left_alone(spark, lied_about, tmp_path):
@@ -128,7 +128,7 @@ def test_pruning_alone_can_be_switched_off(spark, analyzed):
 
 
 def test_damaged_statistics_never_fail_a_query(spark, analyzed):
-    folder = written.of_iceberg(spark, analyzed).folder
+    folder = written.describe_iceberg_table(spark, analyzed).folder
     for file in (folder / "objects").iterdir():
         file.write_bytes(b"\0" * file.stat().st_size)
     df = spark.sql(f"SELECT * FROM {analyzed} WHERE id = 5")

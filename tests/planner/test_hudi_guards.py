@@ -43,7 +43,7 @@ def name(number: int) -> str:
 
 
 def statistics(root) -> written.Written:
-    plain = written.of_parquet(root)
+    plain = written.describe_parquet_folder(root)
     identity = TableIdentity("hudi", plain.identity.uuid, plain.identity.location, plain.identity.name)
     return written.Written(identity, [replace(file, modified=None) for file in plain.files])
 

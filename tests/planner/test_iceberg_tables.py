@@ -58,7 +58,7 @@ def test_deleted_rows_stay_deleted(spark, new_table, version):
         f"'format-version' = '{version}'", "'write.delete.mode' = 'merge-on-read'",
     )  # fmt: skip
     append(spark, table, 0, 400, 4)
-    written.of_iceberg(spark, table).write("1")
+    written.describe_iceberg_table(spark, table).write("1")
     spark.sql(f"DELETE FROM {table} WHERE id IN (5, 150)")
     check(spark, f"SELECT * FROM {table} WHERE id = 5", [1])
     check(spark, f"SELECT count(*), sum(id) FROM {table} WHERE id < 150", [2])
@@ -71,7 +71,7 @@ def test_a_column_that_was_added_again_is_another_column(spark, new_table):
     table = new_table("id bigint, v int")
     for low in (0, 100):
         spark.range(low, low + 100).selectExpr("id", "cast(id as int) v").coalesce(1).writeTo(table).append()
-    written.of_iceberg(spark, table).write("1")
+    written.describe_iceberg_table(spark, table).write("1")
     check(spark, f"SELECT * FROM {table} WHERE v = 5", [1])
     spark.sql(f"ALTER TABLE {table} DROP COLUMN v")
     spark.sql(f"ALTER TABLE {table} ADD COLUMN v int")
@@ -90,7 +90,7 @@ def test_renamed_swapped_and_promoted_columns(spark, new_table):
         spark.range(low, low + 100).selectExpr("id", "cast(id as int) a", "cast(-id as int) b").coalesce(1).writeTo(
             table
         ).append()
-    written.of_iceberg(spark, table).write("1")
+    written.describe_iceberg_table(spark, table).write("1")
     for change in ("RENAME COLUMN a TO c", "RENAME COLUMN b TO a", "RENAME COLUMN c TO b"):
         spark.sql(f"ALTER TABLE {table} {change}")
     check(spark, f"SELECT * FROM {table} WHERE a = -5", [1])
@@ -107,7 +107,7 @@ def test_partitioned_tables_and_evolved_partitions(spark, new_table):
     ).append()
     spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(2, id)")
     spark.range(200, 300).selectExpr("id", "2 p", "cast(id as int) v").repartition(1).writeTo(table).append()
-    written.of_iceberg(spark, table).write("1")
+    written.describe_iceberg_table(spark, table).write("1")
     check(spark, f"SELECT * FROM {table} WHERE v = 150", [1])
     check(spark, f"SELECT * FROM {table} WHERE p = 2 AND v = 150", [0])
 
@@ -120,7 +120,7 @@ def test_dynamic_partition_pruning_acts_after_us(spark, new_table):
     spark.range(400, 800).selectExpr("id", "cast(id % 4 as int) p", "cast(id as int) v").repartition(1).writeTo(
         facts
     ).append()
-    written.of_iceberg(spark, facts).write("1")
+    written.describe_iceberg_table(spark, facts).write("1")
     dim = new_table("p int, name string")
     spark.sql(f"INSERT INTO {dim} VALUES (1, 'one'), (2, 'two'), (3, 'three')")
     query = f"SELECT f.id FROM {facts} f JOIN {dim} d ON f.p = d.p WHERE d.name = 'one' AND f.v >= 400"
@@ -151,7 +151,7 @@ def test_joins_without_a_shuffle_stay_so(spark, new_table):
             spark.range(low, low + 100).selectExpr("id", "cast(id as int) v").repartition(1).sortWithinPartitions(
                 "id"
             ).writeTo(table).append()
-        written.of_iceberg(spark, table).write("1")
+        written.describe_iceberg_table(spark, table).write("1")
     settings = {
         "spark.sql.iceberg.planning.preserve-data-grouping": "true",
         "spark.sql.sources.v2.bucketing.enabled": "true",
@@ -172,7 +172,7 @@ def test_joins_without_a_shuffle_stay_so(spark, new_table):
 
 
 def test_statistics_of_a_table_that_was_created_again_are_not_used(spark, analyzed):
-    old = written.of_iceberg(spark, analyzed)
+    old = written.describe_iceberg_table(spark, analyzed)
     spark.sql(f"DROP TABLE {analyzed} PURGE")
     spark.sql(f"CREATE TABLE {analyzed} (id bigint, v int) USING iceberg")
     spark.sql(f"INSERT INTO {analyzed} VALUES (5, 5)")
@@ -182,7 +182,7 @@ def test_statistics_of_a_table_that_was_created_again_are_not_used(spark, analyz
 
 
 def test_a_file_with_other_rows_than_the_table_says_is_read(spark, four_files):
-    truth = written.of_iceberg(spark, four_files)
+    truth = written.describe_iceberg_table(spark, four_files)
     truth.files[2].rows -= 1
     truth.write("1")
     check(spark, f"SELECT * FROM {four_files} WHERE id = 5", [2])

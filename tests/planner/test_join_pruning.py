@@ -43,7 +43,7 @@ def fact(spark, request, tmp_path_factory):
         folder = tmp_path_factory.mktemp("join") / "fact"
         for file in range(FILES):
             facts(spark, file).write.mode("append").parquet(str(folder))
-        written.of_parquet(folder).write("1")
+        written.describe_parquet_folder(folder).write("1")
         spark.sql(f"CREATE TABLE {name} USING parquet LOCATION 'file:{folder}'")
     else:
         name = f"ice.db.{name}" if request.param == "iceberg" else name
@@ -307,7 +307,7 @@ def test_damaged_statistics_keep_the_files(spark, tmp_path):
     folder = tmp_path / "fact"
     for file in range(4):
         facts(spark, file).write.parquet(str(folder), mode="append")
-    statistics = written.of_parquet(folder)
+    statistics = written.describe_parquet_folder(folder)
     for file in statistics.files[:2]:
         file.rows += 1
         file.columns = {}

@@ -104,7 +104,7 @@ def test_an_order_that_leaves_no_file_out_says_so(spark, analyzed):
 
 
 def test_files_that_are_not_known_or_contradicted_do_not_count(spark, four_files):
-    table = written.of_iceberg(spark, four_files)
+    table = written.describe_iceberg_table(spark, four_files)
     append(spark, four_files, 400, 500, 1)
     table.files[3].rows = 99
     table.write("1")
@@ -155,7 +155,7 @@ def predicate(chance: random.Random, depth: int = 2) -> str:
     ],
 )
 def test_random_filters_under_random_limits(spark, mixed, adaptive, deletes, filters):
-    table = written.of_iceberg(spark, mixed).write("1")
+    table = written.describe_iceberg_table(spark, mixed).write("1")
     if deletes:
         spark.sql(f"DELETE FROM {mixed} WHERE id % 50 IN (3, 17) AND id < 250")
     chance = random.Random(f"{adaptive} {deletes}")

@@ -24,7 +24,7 @@ def partitioned(spark, new_table):
     """800 rows in eight partitions of one file each, of which Iceberg knows the partition alone."""
     name = new_table("id bigint, v int, p string", partitioned="PARTITIONED BY (p)")
     spark.sql(f"INSERT INTO {name} {PARTITIONS} DISTRIBUTE BY p")
-    written.of_iceberg(spark, name).write("1")
+    written.describe_iceberg_table(spark, name).write("1")
     return name
 
 
@@ -96,7 +96,7 @@ def test_deleted_rows_change_no_number_of_files(spark, new_table):
     )
     append(spark, name, 0, 400, 4)
     spark.sql(f"DELETE FROM {name} WHERE id % 100 = 7")
-    written.of_iceberg(spark, name).write("1")
+    written.describe_iceberg_table(spark, name).write("1")
     df = spark.sql(f"SELECT * FROM {name} WHERE id < 150")
     assert labels(df) == ["4 -> 2 files"]
     assert len(df.collect()) == 148
@@ -124,7 +124,7 @@ def test_files_that_delta_skips(spark):
 def test_partitions_that_spark_does_not_list(spark, tmp_path):
     folder = f"{tmp_path}/live"
     spark.sql(PARTITIONS).repartition("p").write.partitionBy("p").parquet(folder)
-    written.of_parquet(tmp_path / "live").write("1")
+    written.describe_parquet_folder(tmp_path / "live").write("1")
     query = f"SELECT * FROM parquet.`{folder}` WHERE p IN ('p3', 'p4') AND id = 310"
     df = spark.sql(query)
     assert labels(df) == ["8 -> 1 files, 6 by Spark"]

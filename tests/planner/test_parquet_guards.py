@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 def folder(spark, tmp_path):
     path = tmp_path / "plain"
     write(spark, path)
-    written.of_parquet(path).write("1")
+    written.describe_parquet_folder(path).write("1")
     return path
 
 
@@ -46,7 +46,7 @@ def test_columns_with_field_ids_are_not_told_by_name(spark, folder):
     for low in (0, 100):
         st = pa.StructArray.from_arrays([pa.array([low] * 3), pa.array([low + 1000] * 3)], fields=fields)
         pq.write_table(pa.table({"st": st}), path / f"{low}.parquet")
-    written.of_parquet(path).write("1")
+    written.describe_parquet_folder(path).write("1")
     by_id = [StructField(other, LongType(), metadata={"parquet.field.id": i}) for i, (_, other) in enumerate(ids)]
     schema = StructType([StructField("st", StructType(by_id))])
     # Spark pushes the filter down by name: without that, its answer is right.
@@ -60,7 +60,7 @@ def test_a_partition_column_in_the_files_too(spark, tmp_path):
     path = tmp_path / "both"
     for p in (1, 2):
         spark.range(p * 100, p * 100 + 100).selectExpr("id", "7 AS p").coalesce(1).write.parquet(f"{path}/p={p}")
-    written.of_parquet(path).write("1")
+    written.describe_parquet_folder(path).write("1")
     check(spark, f"SELECT * FROM parquet.`{path}` WHERE p = 1", [1])
     check(spark, f"SELECT * FROM parquet.`{path}` WHERE p = 1 AND id = 105", [1])
     check(spark, f"SELECT * FROM parquet.`{path}` WHERE P + 0 = 2 AND id < 1000")
@@ -88,7 +88,7 @@ def test_values_that_a_setting_changes(spark, tmp_path, setting, value, why):
     for day in (1, 2):
         at = pa.array([day * 86_400_000_000] * 3, pa.timestamp("us", "UTC"))
         pq.write_table(pa.table({"id": [day] * 3, "at": at}), path / f"{day}.parquet")
-    written.of_parquet(path).write("1")
+    written.describe_parquet_folder(path).write("1")
     query = f"SELECT * FROM parquet.`{path}` WHERE id = 1"
     check(spark, query, [1])
     with conf(spark, **{setting.replace(".", "__"): value}):
@@ -107,7 +107,7 @@ def test_a_query_keeps_its_statistics_in_every_thread(spark, folder):
         for sequence in (2, 3):
             df = spark.sql(query)
             assert {label.partition(",")[0] for label in labels(df)} == {"4 -> 1 files"}
-            newer = written.of_parquet(folder)
+            newer = written.describe_parquet_folder(folder)
             newer.sequence = sequence
             newer.write(str(sequence))
             assert other.submit(rows, df).result() == expected

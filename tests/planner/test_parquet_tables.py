@@ -31,7 +31,7 @@ def folder(spark, tmp_path):
     """Four Parquet files with true statistics beside them."""
     path = tmp_path / "plain"
     write(spark, path)
-    written.of_parquet(path).write("1")
+    written.describe_parquet_folder(path).write("1")
     return path
 
 
@@ -84,7 +84,7 @@ def test_partitioned_tables(spark, tmp_path):
         spark.range(low, low + 100).selectExpr("id", "id % 2 p").repartition(1).write.mode("append").partitionBy(
             "p"
         ).parquet(str(path))
-    written.of_parquet(path).write()
+    written.describe_parquet_folder(path).write()
     check(spark, f"SELECT * FROM parquet.`{path}` WHERE id = 5", [2])
     check(spark, f"SELECT * FROM parquet.`{path}` WHERE id = 5 AND p = 1", [1])
     check(spark, f"SELECT p, count(*) FROM parquet.`{path}` WHERE id < 100 GROUP BY p", [2])
@@ -106,7 +106,7 @@ def test_partitioned_tables(spark, tmp_path):
 def test_a_scan_that_is_left_alone_lists_its_partitions_when_it_runs(spark, tmp_path):
     path = tmp_path / "by day"
     spark.range(100).selectExpr("id", "id % 2 p").repartition(1).write.partitionBy("p").parquet(str(path))
-    written.of_parquet(path).write()
+    written.describe_parquet_folder(path).write()
     spark.sql(
         f"CREATE TABLE planner_late (id bigint, p bigint) USING parquet PARTITIONED BY (p) LOCATION 'file:{path}'"
     )
@@ -197,7 +197,7 @@ def test_rows_of_files_that_were_never_analyzed_are_estimated_by_their_size(spar
 
 
 def test_writes_read_every_row(spark, folder, tmp_path):
-    lie = written.of_parquet(folder)
+    lie = written.describe_parquet_folder(folder)
     lie.sequence = 2
     lie.change("id", lambda _, row: {**row, "lo_long": 5000, "hi_long": 6000}).write("2")
     source = f"parquet.`{folder}`"
@@ -214,7 +214,7 @@ def test_writes_read_every_row(spark, folder, tmp_path):
 
 
 def test_streams_are_left_alone(spark, folder, tmp_path):
-    lie = written.of_parquet(folder)
+    lie = written.describe_parquet_folder(folder)
     lie.sequence = 2
     lie.change("id", lambda _, row: {**row, "lo_long": 5000, "hi_long": 6000}).write("2")
     schema = spark.read.parquet(str(folder)).schema

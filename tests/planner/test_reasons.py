@@ -35,7 +35,9 @@ def test_a_file_without_rows(spark, tmp_path):
         pq.write_table(pa.table({"id": pa.array(values, pa.int64())}), tmp_path / "t" / f"{name}.parquet")
     settle(tmp_path)
     # Where nulls are counted, no value is all nulls, and the conjunct alone excludes the file.
-    table = written.of_parquet(tmp_path / "t").change("id", lambda _, row: row if row["rows"] else {"rows": 0})
+    table = written.describe_parquet_folder(tmp_path / "t").change(
+        "id", lambda _, row: row if row["rows"] else {"rows": 0}
+    )
     table.write("1")
     query = f"SELECT * FROM parquet.`{tmp_path / 't'}` WHERE id = 5"
     assert reasons(spark, query) == {"KEPT_MAY_MATCH", "SKIPPED", "SKIPPED_EMPTY"}
@@ -44,7 +46,7 @@ def test_a_file_without_rows(spark, tmp_path):
 
 @spark_test
 def test_statistics_of_another_table(spark, four_files):
-    table = written.of_iceberg(spark, four_files)
+    table = written.describe_iceberg_table(spark, four_files)
     replace(table, identity=replace(table.identity, uuid="00000000-0000-4000-8000-000000000000")).write("1")
     query = f"SELECT * FROM {four_files} WHERE id = 5"
     assert reasons(spark, query) == {"OTHER_TABLE"}
@@ -53,7 +55,7 @@ def test_statistics_of_another_table(spark, four_files):
 
 @spark_test
 def test_statistics_of_a_later_version(spark, analyzed):
-    (log,) = (written.of_iceberg(spark, analyzed).folder / "log").iterdir()
+    (log,) = (written.describe_iceberg_table(spark, analyzed).folder / "log").iterdir()
     body = json.loads(log.read_bytes().splitlines()[0])
     line = json.dumps({**body, "requires": ["of-tomorrow"]}).encode() + b"\n"
     log.write_bytes(line + f"sha256:{hashlib.sha256(line).hexdigest()}\n".encode())

@@ -90,7 +90,7 @@ def lake(request, spark, tmp_path):
         spark.sql(f"DROP TABLE ice.db.{row.tableName} PURGE")
 
 
-def kept(spark, query):
+def count_kept_files(spark, query):
     return sum(row["kept"] for row in metastore.explain(spark, query))
 
 
@@ -108,8 +108,8 @@ def test_it_is_what_a_sorted_table_reads(spark, lake, column):
     wrong, fewer = [], 0
     for condition in PREDICATES[column]:
         found = ask(spark, f"SELECT * FROM {table} WHERE {condition}", column)
-        now = kept(spark, f"SELECT * FROM {table} WHERE {condition}")
-        then = kept(spark, f"SELECT * FROM {in_order} WHERE {condition}")
+        now = count_kept_files(spark, f"SELECT * FROM {table} WHERE {condition}")
+        then = count_kept_files(spark, f"SELECT * FROM {in_order} WHERE {condition}")
         told = (found["files_total"], found["files_read_now"], found["files_read_then"], found["exact"])
         if told != (FILES, now, then, not re.search(r"\bv\b|'zz'", condition)):
             wrong.append((condition, told, now, then, found["method"]))
@@ -139,9 +139,9 @@ def test_a_writer_that_keeps_equal_values_together_reads_about_as_many(spark, la
     in_order = lake.write("ranges", ranges)
     for condition in PREDICATES["k"]:
         found = ask(spark, f"SELECT * FROM {table} WHERE {condition}", "k")
-        assert abs(found["files_read_then"] - kept(spark, f"SELECT * FROM {in_order} WHERE {condition}")) <= 2, (
-            condition
-        )
+        assert (
+            abs(found["files_read_then"] - count_kept_files(spark, f"SELECT * FROM {in_order} WHERE {condition}")) <= 2
+        ), condition
 
 
 @pytest.mark.slow
@@ -159,7 +159,9 @@ def test_of_a_histogram_it_is_off_by_little(spark, lake, kind):
             found = ask(spark, f"SELECT * FROM {table} WHERE {where}", "k")
             assert found["method"] == "histogram of k"
             assert found["exact"] is False
-            assert abs(found["files_read_then"] - kept(spark, f"SELECT * FROM {in_order} WHERE {where}")) <= 1, where
+            assert (
+                abs(found["files_read_then"] - count_kept_files(spark, f"SELECT * FROM {in_order} WHERE {where}")) <= 1
+            ), where
 
 
 @pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
@@ -168,7 +170,7 @@ def test_where_the_first_column_has_one_value_the_second_is_in_order(spark, lake
     in_order = lake.sort(table, ["flag", "k"])
     for condition in ("flag AND k = 40", "NOT flag AND k < 30", "flag IS NULL AND k > 80", "k BETWEEN 20 AND 30"):
         found = ask(spark, f"SELECT * FROM {table} WHERE {condition}", ["flag", "k"])
-        then = kept(spark, f"SELECT * FROM {in_order} WHERE {condition}")
+        then = count_kept_files(spark, f"SELECT * FROM {in_order} WHERE {condition}")
         assert abs(found["files_read_then"] - then) <= 2, (condition, found, then)
         assert found["exact"] is False
         assert ask(spark, f"SELECT * FROM {table} WHERE {condition}", "flag")["files_read_then"] >= then
@@ -183,7 +185,7 @@ def test_limits_and_aggregates_are_answered_of_sorted_files(spark, lake):
         "SELECT * FROM {} LIMIT 3", "SELECT max(k) FROM {}",
     ):  # fmt: skip
         found = ask(spark, query.format(table), "k")
-        now, then = kept(spark, query.format(table)), kept(spark, query.format(in_order))
+        now, then = count_kept_files(spark, query.format(table)), count_kept_files(spark, query.format(in_order))
         assert (found["files_read_now"], found["files_read_then"]) == (now, then), query
 
 
@@ -206,7 +208,7 @@ def test_partitions_are_sorted_each_by_itself(spark, tmp_path, by):
         metastore.analyze(spark, f"parquet.`{folder}`", progress=False)
     for condition in ("k = 40", "k < 30", "k > 70 AND p = '1'", "k IS NULL", "p = '0'"):
         found = ask(spark, f"SELECT * FROM parquet.`{scattered}` WHERE {condition}", "k")
-        then = kept(spark, f"SELECT * FROM parquet.`{in_order}` WHERE {condition}")
+        then = count_kept_files(spark, f"SELECT * FROM parquet.`{in_order}` WHERE {condition}")
         assert abs(found["files_read_then"] - then) <= 4, (condition, found, then)
         assert found["exact"] is False
 
@@ -242,7 +244,7 @@ def test_columns_without_statistics(spark, lake):
     with pytest.raises(NoStatistics, match="of the column later"):
         metastore.whatif(spark, query, sorted_by="later")
     (found,) = metastore.whatif(spark, query, statistics="later")
-    assert found["files_read_then"] == found["files_read_now"] == kept(spark, query)
+    assert found["files_read_then"] == found["files_read_now"] == count_kept_files(spark, query)
     assert found["method"].startswith("at most")
     (other,) = metastore.whatif(spark, query, statistics="k")
     assert other["method"] == "no condition of the scan names them"

@@ -34,7 +34,7 @@ def folder(tmp_path):
 
 def with_values(folder, make):
     """Statistics of the files; `make` says what is kept of a column in a file."""
-    found = written.of_parquet(folder)
+    found = written.describe_parquet_folder(folder)
     for file in found.files:
         table = pq.read_table(folder / file.path)
         stored = {c: Counter(written.stored(v) for v in table[c.name].drop_null()) for c in file.columns}
@@ -50,7 +50,7 @@ def filtered(_, counts):
     return Values("none", [], list(counts))
 
 
-def kept(spark, folder, where):
+def kept_files(spark, folder, where):
     df = check(spark, f"SELECT * FROM parquet.`{folder}` WHERE {where}")
     rows = spark.sql(
         "SELECT path, kept FROM metastore.explain(:q)", {"q": f"SELECT * FROM parquet.`{folder}` WHERE {where}"}
@@ -73,7 +73,7 @@ ASKED = {
 @pytest.mark.parametrize("make", [complete, filtered])
 def test_single_values(spark, folder, make):
     with_values(folder, make)
-    assert {where: kept(spark, folder, where) for where in ASKED} == ASKED
+    assert {where: kept_files(spark, folder, where) for where in ASKED} == ASKED
 
 
 @pytest.mark.slow
@@ -86,9 +86,9 @@ def test_files_with_no_other_values(spark, folder):
         "v <> 0": [0, 1, 2],
     }
     asked |= {"v NOT IN (0, 9, 4, 6)": [0], "n NOT IN (-5, 4)": [0, 1], "x NOT IN (0, 4.5, 1.5) OR v IS NULL": [1]}
-    assert {where: kept(spark, folder, where) for where in asked} == asked
+    assert {where: kept_files(spark, folder, where) for where in asked} == asked
     with_values(folder, filtered)
-    assert all(kept(spark, folder, where) == [0, 1, 2] for where in asked if "NULL" not in where)
+    assert all(kept_files(spark, folder, where) == [0, 1, 2] for where in asked if "NULL" not in where)
 
 
 def test_lists_that_leave_values_out_prove_nothing(spark, folder):
@@ -97,20 +97,20 @@ def test_lists_that_leave_values_out_prove_nothing(spark, folder):
         return Values("top" if number else "complete", some)  # the first file's list lost what it claims to have
 
     with_values(folder, short)
-    assert kept(spark, folder, "v = 5") == [0, 1, 2]
-    assert kept(spark, folder, "v NOT IN (0, 9)") == [0, 1, 2]
+    assert kept_files(spark, folder, "v = 5") == [0, 1, 2]
+    assert kept_files(spark, folder, "v NOT IN (0, 9)") == [0, 1, 2]
 
 
 def test_a_list_of_more_rows_than_there_are_proves_nothing(spark, folder):
     with_values(folder, lambda _, counts: Values("complete", [(value, count + 1) for value, count in counts.items()]))
-    assert kept(spark, folder, "v = 5") == [0, 1, 2]
+    assert kept_files(spark, folder, "v = 5") == [0, 1, 2]
 
 
 def test_nulls_that_nobody_counted_leave_lists_without_proof(spark, folder):
     found = with_values(folder, complete)
     found.change("v", lambda _, row: {**row, "nulls": None}).write()
-    assert kept(spark, folder, "v = 5") == [0, 1, 2]
-    assert kept(spark, folder, "s = '44'") == []
+    assert kept_files(spark, folder, "v = 5") == [0, 1, 2]
+    assert kept_files(spark, folder, "s = '44'") == []
 
 
 @pytest.mark.parametrize("make", [complete, filtered])
@@ -125,14 +125,14 @@ def test_damaged_details_keep_the_files(spark, folder, make, harm):
             path.write_bytes(data[: len(data) // 2])
         elif harm == "changed":
             path.write_bytes(data[:4] + bytes([byte ^ 0x55 for byte in data[4:40]]) + data[40:])
-    assert kept(spark, folder, "v = 5") == [0, 1, 2]
-    assert kept(spark, folder, "v = 55") == []
+    assert kept_files(spark, folder, "v = 5") == [0, 1, 2]
+    assert kept_files(spark, folder, "v = 55") == []
 
 
 def test_a_filter_of_no_possible_size_proves_nothing(spark, folder, monkeypatch):
     monkeypatch.setattr(written, "_bloom", lambda *_: bytes(40))
     with_values(folder, filtered)
-    assert kept(spark, folder, "v = 5") == [0, 1, 2]
+    assert kept_files(spark, folder, "v = 5") == [0, 1, 2]
 
 
 def test_long_lists_of_texts(spark, tmp_path):
@@ -140,18 +140,18 @@ def test_long_lists_of_texts(spark, tmp_path):
     for number in (1, 2):
         pq.write_table(pa.table({"s": [MANY[0], MANY[-1]]}), tmp_path / f"{number}.parquet")
     with_values(tmp_path, complete)
-    assert kept(spark, tmp_path, "s = 's00500'") == [0]
-    assert kept(spark, tmp_path, "s = 's00501'") == []
-    assert kept(spark, tmp_path, f"s NOT IN {(MANY[0], MANY[-1])}") == [0]
+    assert kept_files(spark, tmp_path, "s = 's00500'") == [0]
+    assert kept_files(spark, tmp_path, "s = 's00501'") == []
+    assert kept_files(spark, tmp_path, f"s NOT IN {(MANY[0], MANY[-1])}") == [0]
 
 
 def test_more_than_a_thousand_values_are_looked_up(spark, folder):
     with_values(folder, complete)
     absent = ", ".join(map(str, [*range(10, 1200), 5, -7]))
-    assert kept(spark, folder, f"v IN ({absent})") == []
-    assert kept(spark, folder, f"v IN ({absent}) AND s = '44'") == []
+    assert kept_files(spark, folder, f"v IN ({absent})") == []
+    assert kept_files(spark, folder, f"v IN ({absent}) AND s = '44'") == []
     with conf(spark, spark__metastore__pruning__values__maxEvaluations="0"):
-        assert kept(spark, folder, f"v IN ({absent})") == []
+        assert kept_files(spark, folder, f"v IN ({absent})") == []
 
 
 def test_no_time_to_look_up(spark, folder):

@@ -231,7 +231,7 @@ def _leaves(path: tuple[str, ...], column: pa.Field, values: pa.ChunkedArray) ->
     yield Leaf(path, found.decode() if found else None, values)
 
 
-def of_iceberg(spark, name: str) -> Written:
+def describe_iceberg_table(spark, name: str) -> Written:
     """What is true of all columns of an Iceberg table's Parquet files."""
     table = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
     files = spark.sql(f"SELECT file_path, file_size_in_bytes, record_count FROM {name}.data_files").collect()
@@ -239,7 +239,7 @@ def of_iceberg(spark, name: str) -> Written:
     return Written(identity, [described(identity, DataFile(*file)) for file in sorted(files)])
 
 
-def of_store(location: str) -> Written:
+def read_store(location: str) -> Written:
     """What ANALYZE wrote of the files of a table, as the next version."""
     store = Store.open(default_store_uri(location))
     manifest = store.read()
@@ -256,7 +256,7 @@ def of_store(location: str) -> Written:
     return Written(manifest.table, files, manifest.sequence + 1)
 
 
-def of_parquet(root: Path) -> Written:
+def describe_parquet_folder(root: Path) -> Written:
     """What is true of all columns of a folder of Parquet files, as Spark names it."""
     import hashlib  # noqa: PLC0415
 

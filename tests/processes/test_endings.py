@@ -59,12 +59,12 @@ HOW, BODIES = ("spark-submit", "python"), {"sql": SQL, "python": PYTHON, "two se
 VICTIMS, SIGNALS = ("driver", "jvm"), (signal.SIGTERM, signal.SIGKILL)
 
 
-def among(cases, few):
+def mark_campaign(cases, few):
     """All cases, of which only these few are run without `-m campaign`."""
     return [pytest.param(*case, marks=() if at in few else pytest.mark.campaign) for at, case in enumerate(cases)]
 
 
-def of_script(how, conf, folder, body):
+def script_command(how, conf, folder, body):
     """A command that runs a script, and its environment."""
     script = folder / "script.py"
     script.write_text(SCRIPT.format(body))
@@ -74,7 +74,7 @@ def of_script(how, conf, folder, body):
 
 
 def run(how, conf, folder, body):
-    command, environment = of_script(how, conf, folder, body)
+    command, environment = script_command(how, conf, folder, body)
     with driver(command, folder, **environment) as running:
         said = running.ends()
         assert "LAST" in said, said
@@ -89,7 +89,7 @@ def test_a_submitted_script_ends_after_its_last_line(own_spark_conf, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "body"), among(itertools.product(HOW, BODIES), [0, 4, 2]))
+@pytest.mark.parametrize(("how", "body"), mark_campaign(itertools.product(HOW, BODIES), [0, 4, 2]))
 def test_every_script_ends(own_spark_conf, tmp_path, how, body):
     run(how, own_spark_conf, tmp_path, BODIES[body])
 
@@ -121,9 +121,11 @@ def analyzing(running, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "victim", "number"), among(itertools.product(HOW, VICTIMS, SIGNALS), [0, 3, 6]))
+@pytest.mark.parametrize(
+    ("how", "victim", "number"), mark_campaign(itertools.product(HOW, VICTIMS, SIGNALS), [0, 3, 6])
+)
 def test_nothing_is_left_of_a_driver_that_is_killed_while_it_analyzes(own_spark_conf, tmp_path, how, victim, number):
-    command, environment = of_script(how, own_spark_conf, tmp_path, WAIT + SQL)
+    command, environment = script_command(how, own_spark_conf, tmp_path, WAIT + SQL)
     with driver(command, tmp_path, **environment) as running:
         path = running.says("FILE").split()[-1]
         with blocked(path):
@@ -136,7 +138,7 @@ def test_nothing_is_left_of_a_driver_that_is_killed_while_it_analyzes(own_spark_
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["spark-submit", "python"])
 def test_a_script_ends_while_another_thread_of_it_analyzes(own_spark_conf, tmp_path, how):
-    command, environment = of_script(how, own_spark_conf, tmp_path, BESIDE)
+    command, environment = script_command(how, own_spark_conf, tmp_path, BESIDE)
     with driver(command, tmp_path, **environment) as running:
         path = running.says("FILE").split()[-1]
         with blocked(path):

@@ -50,7 +50,7 @@ def row_of(row):
     return answer
 
 
-def wanted(row):
+def expected_row(row):
     answer = {re.sub(r"_(long|double|binary)$", "", name): value for name, value in row.items() if value is not None}
     answer |= {name: answer.get(name, False) for name in ("lo_exact", "hi_exact")}
     if "sum_exact" in answer:
@@ -61,7 +61,7 @@ def wanted(row):
 def test_every_field_of_every_row_is_read(spark, store):
     block = store.manifest().get().blocks().apply(0)
     rows = [row_of(row) for row in items(store.summary(block, no_limits(spark), no_limits(spark)))]
-    assert rows == [wanted(row) for row in golden.expected()]
+    assert rows == [expected_row(row) for row in golden.expected()]
 
 
 def test_the_manifest_is_read(store, tmp_path):
@@ -94,7 +94,7 @@ def test_files_and_table_level_are_read(store):
     live = items(store.tableFiles(snapshot))
     assert [option(file.deletedRows()) for file in live] == [3, None, None, None]
     summary = [row_of(row) for row in items(store.tableSummary(snapshot))]
-    assert [{**row, "file": "0"} for row in summary] == [wanted(r) for r in golden.expected() if r["file"] == "0"]
+    assert [{**row, "file": "0"} for row in summary] == [expected_row(r) for r in golden.expected() if r["file"] == "0"]
 
 
 def test_a_store_that_was_never_written_has_no_manifest(spark, tmp_path):

@@ -17,8 +17,8 @@ from metastore.reading.candidates import CandidateSearch
 from metastore.reading.evidence import gather_evidence
 from metastore.reading.lookup_keys import KeyBatch, take_prefixes
 from metastore.reading.snapshot_files import match_data_files
-from table_level import made
-from table_level.made import Content
+from table_level import analyzed_tables
+from table_level.analyzed_tables import Content
 
 FILES, ROWS, SPAN = 6, 1_600, 12_000
 KINDS = ["complete", "none", "duplicates", 5, "complete", "none"]
@@ -49,15 +49,15 @@ NOWHERE = {
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    found, facts, coverage = made.table(
+    found, facts, coverage = analyzed_tables.write_block(
         tmp_path_factory.mktemp("search"), [Content(kind, files, KINDS) for kind, files in CONTENTS.items()]
     )
     (block,) = (indexed.block for indexed in coverage.blocks)
-    # The rows in the list of files of `made` are 1; `evidence` compares with those of the table.
-    return found, facts, made.Manifest(made.IDENTITY, (block,))
+    # The rows in the list of files of `analyzed_tables` are 1; `evidence` compares with those of the table.
+    return found, facts, analyzed_tables.Manifest(analyzed_tables.IDENTITY, (block,))
 
 
-def known(store, kinds, files=None):
+def gather_facts(store, kinds, files=None):
     found, facts, manifest = store
     columns = [facts.columns[KIND[kind]] for kind in kinds]
     return gather_evidence(found, match_data_files(found, manifest, files or facts.files), columns), columns
@@ -67,22 +67,22 @@ def plain(value):
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
-def truth(kinds, keys):
+def files_with_keys(kinds, keys):
     """Whether each file holds any of the keys."""
     wanted = {tuple(map(plain, key)) for key in keys}
     rows = [zip(*(CONTENTS[kind][file].to_pylist() for kind in kinds), strict=True) for file in range(FILES)]
     return [any(tuple(map(plain, row)) in wanted for row in one) for one in rows]
 
 
-def asked(kinds, keys):
+def key_table(kinds, keys):
     columns = zip(*keys, strict=True)
     return pa.table([pa.array(list(one), ARROW[kind]) for one, kind in zip(columns, kinds, strict=True)], names=kinds)
 
 
 def search(store, kinds, keys):
-    evidences, columns = known(store, kinds)
+    evidences, columns = gather_facts(store, kinds)
     one = CandidateSearch(evidences, store[0].open_part)
-    one.add(KeyBatch.from_table(asked(kinds, keys), columns))
+    one.add(KeyBatch.from_table(key_table(kinds, keys), columns))
     return one.candidates.tolist()
 
 
@@ -103,10 +103,13 @@ def sampled(kinds, step):
 )
 def test_no_file_with_a_key_is_missing(store, kinds):
     for key in [*sampled(kinds, 15), tuple(None for _ in kinds)]:
-        for found, holds in zip(search(store, kinds, [key]), truth(kinds, [key]), strict=True):
+        for found, holds in zip(search(store, kinds, [key]), files_with_keys(kinds, [key]), strict=True):
             assert found or not holds, key
     keys = sampled(kinds, 400)
-    assert all(found or not holds for found, holds in zip(search(store, kinds, keys), truth(kinds, keys), strict=True))
+    assert all(
+        found or not holds
+        for found, holds in zip(search(store, kinds, keys), files_with_keys(kinds, keys), strict=True)
+    )
 
 
 @pytest.mark.parametrize("kind", CONTENTS)
@@ -129,10 +132,10 @@ def test_files_are_told_apart_and_parts_of_a_key_help_each_other(store):
 
 def test_batches_add_up(store):
     keys = sampled(["string"], 200)
-    evidences, columns = known(store, ["string"])
+    evidences, columns = gather_facts(store, ["string"])
     one = CandidateSearch(evidences, store[0].open_part)
     for key in keys:
-        one.add(KeyBatch.from_table(asked(["string"], [key]), columns))
+        one.add(KeyBatch.from_table(key_table(["string"], [key]), columns))
     assert one.candidates.tolist() == search(store, ["string"], keys)
 
 
@@ -140,25 +143,25 @@ def test_more_keys_than_filters_tell_apart_are_not_looked_for(store):
     def opened(ref):
         raise AssertionError(ref)
 
-    evidences, columns = known(store, ["bigint"])
+    evidences, columns = gather_facts(store, ["bigint"])
     for step, found in ((1, True), (SPAN // 10, False)):
         one = CandidateSearch(evidences, opened)
         one.add_crowded_files(
-            KeyBatch.from_table(asked(["bigint"], [(value,) for value in range(0, SPAN, step)]), columns)
+            KeyBatch.from_table(key_table(["bigint"], [(value,) for value in range(0, SPAN, step)]), columns)
         )
         assert one.candidates.tolist() == [found] * FILES
-    two, columns = known(store, ["bigint", "date"])
+    two, columns = gather_facts(store, ["bigint", "date"])
     one = CandidateSearch(two, opened)
-    one.add_crowded_files(KeyBatch.from_table(asked(["bigint", "date"], sampled(["bigint", "date"], 1)), columns))
+    one.add_crowded_files(KeyBatch.from_table(key_table(["bigint", "date"], sampled(["bigint", "date"], 1)), columns))
     assert not one.candidates.any()
 
 
 def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
-    nowhere = asked(["bigint"], [(-5,)])
+    nowhere = key_table(["bigint"], [(-5,)])
     _, facts, _ = store
     others = [replace(file, rows=file.rows + 1) for file in facts.files[:2]]
     others += [replace(file, size=2) for file in facts.files[2:4]]
-    evidences, columns = known(store, ["bigint"], [*others, *facts.files[4:]])
+    evidences, columns = gather_facts(store, ["bigint"], [*others, *facts.files[4:]])
     one = CandidateSearch(evidences, store[0].open_part)
     one.add(KeyBatch.from_table(nowhere, columns))
     assert one.candidates.tolist() == [True] * 4 + [False] * 2
@@ -166,17 +169,17 @@ def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
     def damaged(ref):
         raise DamagedObject(ref.name, "it is gone")
 
-    inside = asked(["bigint"], [(SPAN // 2,)])
-    evidences, columns = known(store, ["bigint"])
+    inside = key_table(["bigint"], [(SPAN // 2,)])
+    evidences, columns = gather_facts(store, ["bigint"])
     one = CandidateSearch(evidences, damaged)
     one.add(KeyBatch.from_table(inside, columns))
     assert one.candidates.all()
 
 
 def test_no_keys_no_files(store):
-    evidences, columns = known(store, ["bigint"])
+    evidences, columns = gather_facts(store, ["bigint"])
     one = CandidateSearch(evidences, store[0].open_part)
-    one.add(KeyBatch.from_table(asked(["bigint"], [(1,)]).slice(1), columns))
+    one.add(KeyBatch.from_table(key_table(["bigint"], [(1,)]).slice(1), columns))
     assert not one.candidates.any()
 
 

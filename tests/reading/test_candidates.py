@@ -13,8 +13,8 @@ import pytest
 import metastore
 from metastore.errors import ColumnNotFound, InvalidArgument
 from metastore.reading import column_candidates, lookup_keys
-from table_level import made
-from table_level.made import Content
+from table_level import analyzed_tables
+from table_level.analyzed_tables import Content
 
 FILES, ROWS, SPAN = 6, 1_600, 12_000  # more distinct values than a list keeps for certain
 KINDS = ["complete", "none", "duplicates", 5, "complete", "none"]
@@ -52,14 +52,14 @@ OTHERS = {
 @pytest.fixture(scope="module")
 def statistics(tmp_path_factory):
     folder = tmp_path_factory.mktemp("located")
-    made.level(folder, [Content(kind, files, KINDS) for kind, files in CONTENTS.items()])
+    analyzed_tables.commit_table_level(folder, [Content(kind, files, KINDS) for kind, files in CONTENTS.items()])
     return metastore.open(str(folder))
 
 
 COUNTS = {kind: [Counter(array.to_pylist()) for array in files] for kind, files in CONTENTS.items()}
 
 
-def truth(kind, value):
+def count_rows_per_file(kind, value):
     """How many rows of each file have the value."""
     if not isinstance(value, float) or not math.isnan(value):
         return [counts[value] for counts in COUNTS[kind]]
@@ -71,7 +71,7 @@ def truth(kind, value):
 def test_no_file_with_the_value_is_missing_and_frequencies_are_true(statistics, kind):
     asked = Counter(value for array in CONTENTS[kind] for value in array.to_pylist()[::7] if value is not None)
     for value in [*list(asked)[:150], *OTHERS[kind], None]:
-        counts = truth(kind, value)
+        counts = count_rows_per_file(kind, value)
         found = {row["path"]: row for row in statistics.locate(COLUMNS[kind], value)}
         for place, count in enumerate(counts):
             row = next((row for path, row in found.items() if path.endswith(f"f{place}.parquet")), None)

@@ -8,7 +8,7 @@ from metastore.reading import snapshot_files
 from metastore.reading.evidence import gather_evidence
 from metastore.reading.snapshot_files import match_data_files, read_statistics
 from metastore.store import Store
-from store.made import TABLE, block, columns
+from store.small_blocks import TABLE, block, columns
 
 LEAVES = columns(40)  # three row groups
 FILES = [DataFile(f"f{i}", 1, 1, "parquet") for i in range(5)]

@@ -12,8 +12,8 @@ import pytest
 
 import metastore
 from metastore.reading.distribution_changes import compare_distributions
-from table_level import made
-from table_level.made import Content
+from table_level import analyzed_tables
+from table_level.analyzed_tables import Content
 
 ROWS = 10_000
 random = np.random.default_rng(11)
@@ -58,7 +58,9 @@ def measure(folder, spark_type, before, after, kinds=("none", "none"), bins=1000
     for name, values, kind in zip(("before", "after"), (before, after), kinds, strict=True):
         (folder / name).mkdir()
         halves = np.array_split(values, 2) if isinstance(values, np.ndarray) else [values[:1], values[1:]]
-        made.level(folder / name, [Content(spark_type, [pa.array(half) for half in halves], [kind] * 2)], bins)
+        analyzed_tables.commit_table_level(
+            folder / name, [Content(spark_type, [pa.array(half) for half in halves], [kind] * 2)], bins
+        )
         sides.append(partial(metastore.open(str(folder / name)).details, at=None))
     psi, js = compare_distributions(["c0"], *sides)
     assert (psi["measure"], js["measure"], psi["reason"]) == ("psi", "js_distance", js["reason"])

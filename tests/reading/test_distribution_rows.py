@@ -11,8 +11,8 @@ import pytest
 
 import metastore
 from metastore.errors import ColumnNotFound, DamagedObject, InvalidArgument, NoStatistics
-from table_level import made
-from table_level.made import Content
+from table_level import analyzed_tables
+from table_level.analyzed_tables import Content
 
 WORDS = ["ash", "oak", "elm", "fir", "yew", "may", "box", "bay", "fig", "nut", "sal", "tea", None]
 
@@ -29,7 +29,7 @@ def opened(tmp_path):
         Content("double", lists, ["complete"] * 3),
         Content("int", [pa.array([1] * 1000, pa.int32())] * 3, ["none"] * 3),
     ]
-    made.level(tmp_path, contents, bins=20)
+    analyzed_tables.commit_table_level(tmp_path, contents, bins=20)
     return metastore.open(str(tmp_path)), numbers, words
 
 

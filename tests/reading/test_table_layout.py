@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import metastore
-from engines.made import TYPES, write_table
+from engines.random_tables import TYPES, write_table
 from metastore.errors import ColumnNotFound, NoStatistics
 from metastore.format.histogram_bins import Histogram
 from metastore.format.value_rendering import CUT_BYTES

@@ -25,7 +25,7 @@ def empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def found(key, **given):
+def resolve_setting(key, **given):
     return next(one for one in configuration.resolve(**given) if one.setting.key == configuration.PREFIX + key)
 
 
@@ -41,23 +41,23 @@ def test_defaults_are_typed():
 
 def test_the_nearest_source_wins(monkeypatch, empty_folder):
     (empty_folder / "metastore.toml").write_text("[histogram]\nbins = 11\n[snapshots]\nkeep = 3\n")
-    assert (found("histogram.bins").value, found("histogram.bins").source) == (11, "file")
+    assert (resolve_setting("histogram.bins").value, resolve_setting("histogram.bins").source) == (11, "file")
     monkeypatch.setenv("METASTORE_HISTOGRAM_BINS", "12")
-    assert (found("histogram.bins").value, found("histogram.bins").source) == (12, "environment")
-    given = found("histogram.bins", arguments={"spark.metastore.histogram.bins": 13})
+    assert (resolve_setting("histogram.bins").value, resolve_setting("histogram.bins").source) == (12, "environment")
+    given = resolve_setting("histogram.bins", arguments={"spark.metastore.histogram.bins": 13})
     assert (given.value, given.source) == (13, "argument")
-    assert found("snapshots.keep").source == "file"
+    assert resolve_setting("snapshots.keep").source == "file"
 
 
 @pytest.mark.parametrize(("text", "source"), [("false", "environment"), ("0", "environment")])
 def test_a_false_value_is_a_value(monkeypatch, text, source):
     monkeypatch.setenv("METASTORE_CBO_ENABLED", text)
-    assert (found("cbo.enabled").value, found("cbo.enabled").source) == (False, source)
+    assert (resolve_setting("cbo.enabled").value, resolve_setting("cbo.enabled").source) == (False, source)
 
 
 def test_an_empty_list_hides_the_default(monkeypatch):
     monkeypatch.setenv("METASTORE_ANALYZE_FORMATS", "")
-    assert found("analyze.formats").value == ()
+    assert resolve_setting("analyze.formats").value == ()
 
 
 def test_a_pyproject_above_the_folder_is_read(monkeypatch, empty_folder):
@@ -67,13 +67,13 @@ def test_a_pyproject_above_the_folder_is_read(monkeypatch, empty_folder):
     below = empty_folder / "a" / "b"
     below.mkdir(parents=True)
     monkeypatch.chdir(below)
-    assert found("pruneInsideWrites").value is True
-    assert (found("ranks.columns").value, found("ranks.columns").text) == (("a", "b"), "a,b")
+    assert resolve_setting("pruneInsideWrites").value is True
+    assert (resolve_setting("ranks.columns").value, resolve_setting("ranks.columns").text) == (("a", "b"), "a,b")
 
 
 def test_a_pyproject_of_others_is_no_source(empty_folder):
     (empty_folder / "pyproject.toml").write_text("[tool.ruff]\nline-length = 9\n")
-    assert found("enabled").source == "default"
+    assert resolve_setting("enabled").source == "default"
 
 
 @pytest.mark.parametrize(
@@ -127,17 +127,19 @@ PROGRAM = 'python = "/opt/evil"\nstore = "/opt/stats"\n[histogram]\nbins = 11\n'
 
 
 def left_out(key):
-    return found(key).left_out
+    return resolve_setting(key).left_out
 
 
 def test_a_file_of_ones_own_names_programs(empty_folder):
     (empty_folder / "metastore.toml").write_text(PROGRAM)
-    assert (found("python").text, found("python").source) == ("/opt/evil", "file")
-    assert found("python").file == found("histogram.bins").file == str(empty_folder / "metastore.toml")
+    assert (resolve_setting("python").text, resolve_setting("python").source) == ("/opt/evil", "file")
+    assert (
+        resolve_setting("python").file == resolve_setting("histogram.bins").file == str(empty_folder / "metastore.toml")
+    )
     assert left_out("python") is None
 
 
-def of_nobody(place: Path) -> None:
+def give_to_nobody(place: Path) -> None:
     os.chown(place, 65534, 65534)
 
 
@@ -146,8 +148,8 @@ WAYS = {
     "everybody may write its folder": (lambda file: file.parent.chmod(0o777), "can be written by everybody"),
     "everybody may write a folder above": (lambda file: file.parents[1].chmod(0o777), "can be written by everybody"),
     "its group may write it": (lambda file: (os.chown(file, -1, 12345), file.chmod(0o664)), "written by its group"),
-    "it is another's": (of_nobody, "belongs to"),
-    "its folder is another's": (lambda file: of_nobody(file.parent), "belongs to"),
+    "it is another's": (give_to_nobody, "belongs to"),
+    "its folder is another's": (lambda file: give_to_nobody(file.parent), "belongs to"),
     "it is behind another's link": (
         lambda file: (
             file.rename(file.with_name("x")),
@@ -161,9 +163,9 @@ WAYS = {
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
 def test_the_sample_has_the_defaults(monkeypatch):
-    default = found("planning.timeout").value
+    default = resolve_setting("planning.timeout").value
     monkeypatch.chdir(Path(__file__).parents[2] / "conf")
-    assert (found("planning.timeout").value, found("snapshots.keep").source) == (default, "file")
+    assert (resolve_setting("planning.timeout").value, resolve_setting("snapshots.keep").source) == (default, "file")
 
 
 @pytest.mark.parametrize("name", ["metastore.toml", "pyproject.toml"])
@@ -177,15 +179,15 @@ def test_a_file_of_somebody_else_names_no_program(monkeypatch, empty_folder, cap
     make, reason = WAYS[way]
     make(folder / name)
     monkeypatch.chdir(folder / "below")
-    assert (found("python").value, found("python").source) == (None, "default")
+    assert (resolve_setting("python").value, resolve_setting("python").source) == (None, "default")
     assert configuration.get("store") is None
     assert reason in left_out("python")
     assert str(folder / name) in left_out("store")
-    assert found("histogram.bins").value == 11  # names nothing: a project's settings serve all who work in it
+    assert resolve_setting("histogram.bins").value == 11  # names nothing: a project's settings serve all who work in it
     lines = [record.getMessage() for record in caplog.records]
     assert len([line for line in lines if "spark.metastore.python is left out" in line]) == 1
     monkeypatch.setenv("METASTORE_PYTHON", "/usr/bin/python3")
-    assert found("python").source == "environment"
+    assert resolve_setting("python").source == "environment"
 
 
 def test_a_folder_where_everybody_deletes_only_what_is_theirs_is_as_good_as_ones_own(monkeypatch, empty_folder):
@@ -194,7 +196,7 @@ def test_a_folder_where_everybody_deletes_only_what_is_theirs_is_as_good_as_ones
     folder.chmod(0o1777)
     (folder / "metastore.toml").write_text(PROGRAM)
     monkeypatch.chdir(folder)
-    assert found("python").text == "/opt/evil"
+    assert resolve_setting("python").text == "/opt/evil"
 
 
 def test_the_way_to_a_file_may_lead_through_links(monkeypatch, empty_folder):
@@ -202,7 +204,7 @@ def test_the_way_to_a_file_may_lead_through_links(monkeypatch, empty_folder):
     (empty_folder / "data").symlink_to("real")
     (empty_folder / "real" / "metastore.toml").write_text(PROGRAM)
     monkeypatch.chdir(empty_folder / "data")
-    assert found("python").text == "/opt/evil"
+    assert resolve_setting("python").text == "/opt/evil"
 
 
 def row_of(name):

@@ -289,13 +289,15 @@ def test_mistakes_get_one_line(spark, analyzed, call, text):
         t=analyzed,
         snapshots=f"Analyzed: {snapshot}. A snapshot is named by its id or version, a branch or tag, "
         "or an instant such as '2026-01-31 12:00:00'.",
-        names=known("ice.db.", [row.tableName for row in spark.sql("SHOW TABLES IN ice.db").collect()]),
-        databases=known("spark_catalog.", [row[0] for row in spark.sql("SHOW DATABASES IN spark_catalog").collect()]),
+        names=list_names("ice.db.", [row.tableName for row in spark.sql("SHOW TABLES IN ice.db").collect()]),
+        databases=list_names(
+            "spark_catalog.", [row[0] for row in spark.sql("SHOW DATABASES IN spark_catalog").collect()]
+        ),
     )
     assert str(caught.value).split("\n")[0] == expected
 
 
-def known(within: str, names: list[str]) -> str:
+def list_names(within: str, names: list[str]) -> str:
     """How an error lists what there is."""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return ", ".join(within + name for name in sorted(names)[:5]) + more

@@ -55,7 +55,7 @@ def hanging(spark) -> Iterator[str]:
             yield store
 
 
-def found(spark, name: str) -> Any:
+def wait_for_thread(spark, name: str) -> Any:
     """The JVM's thread of a name, once there is one."""
     while True:
         for thread in spark._jvm.java.lang.Thread.getAllStackTraces().keySet().toArray():
@@ -72,11 +72,11 @@ def test_no_other_statement_waits_and_an_interrupt_ends_the_call(spark, table, h
         spark.sql(query.format(t=table)).collect()
 
     call = Task(ask)
-    found(spark, "metastore-read")
+    wait_for_thread(spark, "metastore-read")
     for statement in ("SHOW TABLES", "SELECT * FROM metastore.help()", "CREATE OR REPLACE TEMP VIEW one AS SELECT 1"):
         assert Task(lambda statement=statement: spark.sql(statement).collect()).ends(), statement
     assert call.thread.is_alive()
-    found(spark, f"asks: {query}").interrupt()
+    wait_for_thread(spark, f"asks: {query}").interrupt()
     assert call.ends()
     assert "InterruptedException" in str(call.error)
 
@@ -182,7 +182,7 @@ def test_an_analyze_that_hangs_delays_no_other_and_an_interrupt_ends_it(spark, t
 
     spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 'p')")
     hung = Task(analyze)
-    thread = found(spark, name)
+    thread = wait_for_thread(spark, name)
     filtered = f"SELECT * FROM metastore.filtered_summary('SELECT * FROM {analyzed}')"
     for statement in (ANALYZE.format(analyzed), filtered):
         other = Task(lambda statement=statement: elsewhere.sql(statement).collect())

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 import metastore
 from metastore.errors import MetastoreError
 from patience import ends_within
-from store.odd import KINDS, ODD, tree
+from store.tampering import KINDS, TAMPERINGS, tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ def impatient():
 
 
 @pytest.fixture(scope="module")
-def whole(spark, warehouse, tmp_path_factory):
+def intact_store(spark, warehouse, tmp_path_factory):
     """A copy of the store of a table, what summary says of it, and how many files it has."""
     for table in (TABLE, OTHER):
         spark.sql(f"DROP TABLE IF EXISTS {table}")
@@ -47,7 +47,7 @@ def whole(spark, warehouse, tmp_path_factory):
     copy = tmp_path_factory.mktemp("odd") / "store"
     shutil.copytree(store_of(warehouse), copy)
     spark.conf.set("spark.metastore.cache.size", "0")
-    yield copy, told(spark), by_data_source(spark)
+    yield copy, summary_rows(spark), by_data_source(spark)
     spark.conf.unset("spark.metastore.cache.size")
     for table in (TABLE, OTHER):
         spark.sql(f"DROP TABLE {table} PURGE")
@@ -58,10 +58,10 @@ def store_of(warehouse: Path, table: str = TABLE) -> Path:
 
 
 @pytest.fixture
-def store(whole, warehouse):
+def store(intact_store, warehouse):
     place = store_of(warehouse)
-    yield renewed(place, whole[0])
-    renewed(place, whole[0])
+    yield renewed(place, intact_store[0])
+    renewed(place, intact_store[0])
 
 
 def renewed(place: Path, copy: Path) -> Path:
@@ -71,7 +71,7 @@ def renewed(place: Path, copy: Path) -> Path:
     return place
 
 
-def told(spark):
+def summary_rows(spark):
     columns = "column_name", "min", "max", "count", "approx_unique"
     return spark.sql(f"SELECT {', '.join(columns)} FROM metastore.summary('{TABLE}') ORDER BY 1").collect()
 
@@ -86,26 +86,26 @@ def rows(spark):
 
 @pytest.mark.parametrize(
     "odd",
-    [pytest.param(one, id=one.name, marks=[] if one.name in QUICK else pytest.mark.campaign) for one in ODD],
+    [pytest.param(one, id=one.name, marks=[] if one.name in QUICK else pytest.mark.campaign) for one in TAMPERINGS],
 )
-def test_spark_refuses_it_by_name_or_passes_it_over(spark, whole, warehouse, store, odd):
+def test_spark_refuses_it_by_name_or_passes_it_over(spark, intact_store, warehouse, store, odd):
     other = store_of(warehouse, OTHER)
     odd.make(store, other)
     before = tree(other)
     assert rows(spark) == ["m2"]
-    asks = (told, by_data_source, lambda spark: metastore.analyze(spark, TABLE, progress=False, repair=True))
+    asks = (summary_rows, by_data_source, lambda spark: metastore.analyze(spark, TABLE, progress=False, repair=True))
     analyze = f"ANALYZE TABLE {TABLE} COMPUTE STATISTICS FOR ALL COLUMNS"
     if odd.refused is not None:
         for ask in asks if odd.refused == "objects" else (*asks, lambda spark: spark.sql(analyze)):  # nothing to read
             with pytest.raises((PySparkException, MetastoreError), match=NAMED):
                 ask(spark)
     else:
-        assert told(spark) == whole[1]
-        assert by_data_source(spark) == whole[2]
+        assert summary_rows(spark) == intact_store[1]
+        assert by_data_source(spark) == intact_store[2]
         assert "-> 1 files" in spark.sql(f"EXPLAIN SELECT name FROM {TABLE} WHERE id = 12").first()[0]
         assert metastore.analyze(spark, TABLE, ranks=["id"], progress=False).committed
         spark.sql(analyze)
-        assert told(spark) == whole[1]
+        assert summary_rows(spark) == intact_store[1]
     assert rows(spark) == ["m2"]
     assert tree(other) == before
 
@@ -113,12 +113,12 @@ def test_spark_refuses_it_by_name_or_passes_it_over(spark, whole, warehouse, sto
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[] if kind == "FIFO" else pytest.mark.campaign) for kind in KINDS]
 )
-def test_an_object_that_is_none_costs_its_statistics_alone(spark, whole, store, kind):
+def test_an_object_that_is_none_costs_its_statistics_alone(spark, intact_store, store, kind):
     for gone in [*(store / "objects").glob("table-summary-*"), *(store / "objects").glob("summary-*")]:
         gone.unlink()
         KINDS[kind](gone)
     assert rows(spark) == ["m2"]
     with pytest.raises(PySparkException, match="METASTORE_DAMAGED_OBJECT"):
-        told(spark)
+        summary_rows(spark)
     metastore.analyze(spark, TABLE, progress=False, repair=True)
-    assert told(spark) == whole[1]
+    assert summary_rows(spark) == intact_store[1]

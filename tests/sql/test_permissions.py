@@ -194,15 +194,15 @@ def test_queries_of_analyze_are_asked_too(guarded, spark, secrets, policy):
 
     facts = load_facts(guarded, secrets)
 
-    def shown():
+    def visible_rows():
         rows = require_unchanged(read_rows_by_spark(guarded, facts, facts.columns, facts.files), secrets)
         return set(map(tuple, rows.collect()))
 
-    stored = shown()
+    stored = visible_rows()
     assert len(stored) == 100
     with policies.under(guarded, policy):
         if "delta" in secrets:  # its files call the column otherwise, so that the policy does not know it
-            assert shown() == stored
+            assert visible_rows() == stored
         else:
             with pytest.raises(UnsupportedTable, match=TOLD):
-                shown()
+                visible_rows()

@@ -27,7 +27,7 @@ INVALID = {
 """A value that a setting cannot have, and who is told."""
 
 
-def shown(spark) -> dict[str, object]:
+def shown_rows(spark) -> dict[str, object]:
     return {row.name: row for row in spark.sql("SELECT * FROM metastore.settings()").collect()}
 
 
@@ -61,14 +61,14 @@ def test_an_invalid_setting_is_told_to_who_uses_it_and_fails_no_query(spark, ana
             assert {is_told(call, told) for call in calls} == {user in users}, user
         explained = is_told(lambda: spark.sql("SELECT * FROM metastore.explain(:q)", args={"q": query}), told)
         assert explained == bool(users & {"read", "plan"})
-        row = shown(spark)[f"spark.metastore.{key}"]
+        row = shown_rows(spark)[f"spark.metastore.{key}"]
         assert (row.value, row.source) == (row.default, "default")
         assert f"'{value}' (spark) is no value" in row.problem
         (described,) = [one for one in metastore.settings(spark) if one["name"] == f"spark.metastore.{key}"]
         assert (described["value"], described["problem"] is None) == (row.value, False)
         assert spark.sql("SELECT * FROM metastore.help()").count() > 9
         assert spark.sql("SELECT * FROM metastore.version()").count() == 1
-    assert {row.problem for row in shown(spark).values()} == {None}
+    assert {row.problem for row in shown_rows(spark).values()} == {None}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_set_takes_what_it_took(spark):
     for statement in ("SET spark.metastore.histogram.bins = 12", "SET spark.metastore.of.others = 1"):
         spark.sql(statement)
     spark.sql("SET spark.metastore.histogram.bins")
-    assert shown(spark)["spark.metastore.histogram.bins"].value == "12"
+    assert shown_rows(spark)["spark.metastore.histogram.bins"].value == "12"
     for key in ("histogram.bins", "of.others"):
         spark.conf.unset(f"spark.metastore.{key}")
 
@@ -132,7 +132,7 @@ def test_the_session_reads_texts_as_python_does(spark):
 
 def test_an_unknown_setting_is_named(spark):
     with conf(spark, spark__metastore__pruning__enabeld="true"):
-        row = shown(spark)["spark.metastore.pruning.enabeld"]
+        row = shown_rows(spark)["spark.metastore.pruning.enabeld"]
         assert (row.value, row.default) == ("true", None)
         assert row.problem.startswith("there is no such setting. Did you mean spark.metastore.pruning.enabled")
 

@@ -32,7 +32,7 @@ from metastore.store.compaction import compact_store
 from metastore.store.credentials import Credentials
 from metastore.store.obstore_blobs import open_blobs
 from store import s3
-from store.made import TABLE, adding, block, snapshot
+from store.small_blocks import TABLE, adding, block, snapshot
 
 POINTS = ("before an object", "after an object", "before a manifest", "after a manifest")
 GRACE_SECONDS = 20.0

@@ -287,7 +287,7 @@ class Search:
         """
         choices: list[int] = []
         while True:
-            widths = self._one(choices)
+            widths = self._run_once(choices)
             choices = (choices + [0] * len(widths))[: len(widths)]
             while choices and choices[-1] + 1 >= widths[len(choices) - 1]:
                 choices.pop()
@@ -295,7 +295,7 @@ class Search:
                 return self.ends
             choices[-1] += 1
 
-    def _one(self, choices) -> list[int]:
+    def _run_once(self, choices) -> list[int]:
         start = self.start
         world = replace(start, log=dict(start.log), objects=dict(start.objects), details=dict(start.details))
         actors = [ACTORS[name](world) for name in self.actors]

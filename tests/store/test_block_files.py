@@ -6,7 +6,7 @@ import pyarrow as pa
 from metastore.format.manifest import Block, SummaryRef
 from metastore.format.object_schemas import FILES, SUMMARY
 from metastore.store.block_files import read_block_files
-from store.made import columns
+from store.small_blocks import columns
 
 LEAVES = columns(19)  # more than two bytes of bits
 

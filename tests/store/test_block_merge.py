@@ -12,7 +12,7 @@ from metastore.format.table_column import Column
 from metastore.store import block_merge, compaction
 from metastore.store.block_merge import compact_blocks, merge_blocks
 from metastore.store.verification import verify_manifest
-from store.made import TABLE, adding, block, bounds, columns, details_of, snapshot
+from store.small_blocks import TABLE, adding, block, bounds, columns, details_of, snapshot
 
 
 def of(*blocks, snapshots=()):

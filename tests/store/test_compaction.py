@@ -6,7 +6,7 @@ import uuid
 
 import metastore
 from metastore.store import Store
-from store.made import TABLE, adding, block, bounds, columns, folder, listed
+from store.small_blocks import TABLE, adding, block, bounds, columns, folder, listed
 
 
 def test_equal_rows_are_never_one_object(store):

@@ -27,8 +27,8 @@ from metastore.store.arrow_blobs import open_object_part, read_object, write_obj
 from metastore.store.commit_log import FARTHEST, log_name, parse_log_names
 from metastore.store.repair import find_orphan_blocks
 from patience import ends_within
-from store.made import TABLE, adding, block
-from store.odd import KINDS, ODD, tree
+from store.small_blocks import TABLE, adding, block
+from store.tampering import KINDS, TAMPERINGS, tree
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def made(folder: Path) -> Path:
 
 
 @pytest.fixture
-def places(tmp_path):
+def two_stores(tmp_path):
     """A store, and the one of another table."""
     return made(tmp_path / "t"), made(tmp_path / "other")
 
@@ -94,9 +94,9 @@ NEEDED = dict.fromkeys(VERBS, ("", "log", "objects")) | {
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.name)
-def test_it_is_refused_by_name_or_passed_over(places, odd, verb):
-    folder, other = places
+@pytest.mark.parametrize("odd", TAMPERINGS, ids=lambda odd: odd.name)
+def test_it_is_refused_by_name_or_passed_over(two_stores, odd, verb):
+    folder, other = two_stores
     odd.make(folder, other)
     before = tree(other)
     if odd.refused in NEEDED[verb]:
@@ -109,9 +109,9 @@ def test_it_is_refused_by_name_or_passed_over(places, odd, verb):
     assert tree(other) == before
 
 
-@pytest.mark.parametrize("odd", [one for one in ODD if one.refused is None], ids=lambda odd: odd.name)
-def test_statistics_go_on(places, odd):
-    folder, other = places
+@pytest.mark.parametrize("odd", [one for one in TAMPERINGS if one.refused is None], ids=lambda odd: odd.name)
+def test_statistics_go_on(two_stores, odd):
+    folder, other = two_stores
     odd.make(folder, other)
     before = Store.open(str(folder)).read()
     assert len(before.blocks) == 3
@@ -126,8 +126,8 @@ def test_statistics_go_on(places, odd):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_manifest_that_is_none_is_named(places, kind, caplog):
-    folder, _ = places
+def test_a_manifest_that_is_none_is_named(two_stores, kind, caplog):
+    folder, _ = two_stores
     newest = folder / "log" / log_name(Store.open(str(folder)).read().sequence)
     newest.unlink()
     KINDS[kind](newest)
@@ -137,8 +137,8 @@ def test_a_manifest_that_is_none_is_named(places, kind, caplog):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_object_that_is_none_is_named(places, kind):
-    folder, _ = places
+def test_an_object_that_is_none_is_named(two_stores, kind):
+    folder, _ = two_stores
     gone = folder / "objects" / Store.open(str(folder)).read().blocks[0].files.name
     gone.unlink()
     KINDS[kind](gone)
@@ -151,9 +151,9 @@ def test_an_object_that_is_none_is_named(places, kind):
     assert gone.name in {row["object"] for row in metastore.verify(str(folder))}
 
 
-@pytest.mark.parametrize("odd", [one for one in ODD if one.refused is None], ids=lambda odd: odd.name)
-def test_verify_names_what_it_passes_over(places, odd):
-    folder, other = places
+@pytest.mark.parametrize("odd", [one for one in TAMPERINGS if one.refused is None], ids=lambda odd: odd.name)
+def test_verify_names_what_it_passes_over(two_stores, odd):
+    folder, other = two_stores
     before = {path.relative_to(folder) for path in folder.rglob("*")}
     odd.make(folder, other)
     put = {path.relative_to(folder) for path in folder.rglob("*")} - before
@@ -167,16 +167,16 @@ def test_verify_names_what_it_passes_over(places, odd):
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root reads everything")
-def test_what_may_not_be_read_is_named(places):
-    (folder, _) = places
+def test_what_may_not_be_read_is_named(two_stores):
+    (folder, _) = two_stores
     newest = max((folder / "log").iterdir())
     newest.chmod(0)
     with pytest.raises(MetastoreError, match=newest.name):
         metastore.open(str(folder))
 
 
-def test_the_way_to_a_store_may_be_a_link(places, tmp_path):
-    folder, _ = places
+def test_the_way_to_a_store_may_be_a_link(two_stores, tmp_path):
+    folder, _ = two_stores
     (tmp_path / "data").symlink_to(folder.parent)
     (tmp_path / "disk").symlink_to(tmp_path)
     for location in (tmp_path / "data", tmp_path / "disk" / "data"):
@@ -198,8 +198,8 @@ def test_numbers_are_those_of_one_log():
     assert parse_log_names(["\u0660" * 19 + "\u0661.json", "1.json", "000000000000000000001.json", "x"]) == {}
 
 
-def test_a_manifest_that_says_another_number_is_none(places):
-    folder, _ = places
+def test_a_manifest_that_says_another_number_is_none(two_stores):
+    folder, _ = two_stores
     last = max((folder / "log").iterdir())
     shutil.copy(last, folder / "log" / f"{9:020}.json")
     store = Store.open(str(folder))
@@ -208,8 +208,8 @@ def test_a_manifest_that_says_another_number_is_none(places):
     assert (store.read().sequence, len(store.read().blocks)) == (10, 4)
 
 
-def test_a_store_is_not_of_another_tables_name(places):
-    folder, _ = places
+def test_a_store_is_not_of_another_tables_name(two_stores):
+    folder, _ = two_stores
     store = Store.open(str(folder), writable=True)
     with pytest.raises(DamagedObject):
         store.get(replace(store.read().blocks[0].files, name="../log/00000000000000000001.json"))

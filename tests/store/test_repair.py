@@ -14,7 +14,7 @@ from metastore.store.block_merge import merge_blocks, rewrite_block
 from metastore.store.coverage import Coverage
 from metastore.store.repair import LostStatistics, find_lost_statistics, repair_snapshot
 from metastore.store.verification import verify_manifest
-from store.made import adding, block, bounds, columns, details_of, snapshot
+from store.small_blocks import adding, block, bounds, columns, details_of, snapshot
 
 
 def flip(store, name):

@@ -20,7 +20,7 @@ from metastore.store.folder import Folder
 from metastore.store.retention import find_garbage
 from metastore.store.verification import list_unchecked, verify_manifest
 from store import s3
-from store.made import TABLE, adding, block, bounds, snapshot
+from store.small_blocks import TABLE, adding, block, bounds, snapshot
 
 SKETCH = pa.Table.from_pylist([{"column": 0, "file": 0, "theta": b"x"}], SKETCHES)
 KEYS = {"fs.s3a.access.key": s3.KEY, "fs.s3a.secret.key": s3.SECRET}

@@ -16,7 +16,7 @@ from metastore.store import Store, table_store
 from metastore.store.arrow_blobs import write_object
 from metastore.store.local_blobs import LocalBlobs
 from metastore.store.repair import find_orphan_blocks
-from store.made import TABLE, adding, block, bounds, snapshot
+from store.small_blocks import TABLE, adding, block, bounds, snapshot
 
 SKETCH = pa.Table.from_pylist([{"column": 0, "file": 0, "theta": b"x"}], SKETCHES)
 

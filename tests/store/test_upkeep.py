@@ -17,7 +17,7 @@ from metastore.format.manifest import Manifest
 from metastore.store import Store, retention
 from metastore.store.local_blobs import LocalBlobs
 from metastore.store.repair import find_orphan_blocks
-from store.made import TABLE, adding, block, folder, listed
+from store.small_blocks import TABLE, adding, block, folder, listed
 
 DAY = 86_400
 

@@ -11,12 +11,12 @@ import pytest
 import metastore
 from metastore.format.object_schemas import SCHEMAS, SUMMARY
 from metastore.store.verification import Damage, find_damage
-from store.made import TABLE, adding, block, folder, listed
+from store.small_blocks import TABLE, adding, block, folder, listed
 
 ROW = {"column": 0, "file": 0, "rows": 1, "nulls": 0, "lo_long": 1, "hi_long": 2}
 
 
-def found(store):
+def verify_objects(store):
     return {row["object"]: (row["state"], row["problem"]) for row in metastore.verify(store.uri)}
 
 
@@ -39,25 +39,25 @@ def test_verification_finds_damage(store, damage):
         path.unlink()
     else:
         path.write_bytes({"flipped": bytes(data), "cut": bytes(data[:-1]), "empty": b""}[damage])
-    state, problem = found(store)[name]
+    state, problem = verify_objects(store)[name]
     assert state == ("missing" if damage == "missing" else "damaged")
     assert problem
     assert metastore.verify(store.uri)[0]["object"] == name
-    assert sum(state != "ok" for state, _ in found(store).values()) == 1
+    assert sum(state != "ok" for state, _ in verify_objects(store).values()) == 1
 
 
 def test_verification_says_what_it_cannot_check(store):
     parts = [block(store, [path], detailed=True) for path in "ab"]
     names = [store.get(part.files)["sketches_name"].to_pylist()[0] for part in parts]
     store.commit(TABLE, adding(*parts))
-    assert {state for state, _ in found(store).values()} == {"ok"}
+    assert {state for state, _ in verify_objects(store).values()} == {"ok"}
     (folder(store) / "objects" / parts[0].files.name).write_bytes(b"")
-    told = found(store)
+    told = verify_objects(store)
     assert told[parts[0].files.name][1].endswith("what it lists cannot be checked")
     assert (told[names[0]][0], told[names[1]][0]) == ("unknown", "ok")
     newest = max((folder(store) / "log").iterdir())
     (newest.parent / newest.name.replace("1.json", "2.json")).write_bytes(newest.read_bytes()[:-1])
-    assert found(store)["log/" + newest.name.replace("1.json", "2.json")] == (
+    assert verify_objects(store)["log/" + newest.name.replace("1.json", "2.json")] == (
         "unknown",
         "it is not a whole manifest: 1 is used",
     )
@@ -90,7 +90,7 @@ def test_objects_of_a_later_kind_are_unknown_and_not_damaged(store, damage):
         path.unlink()
     elif damage == "flipped":
         path.write_bytes(path.read_bytes()[:-1] + b"?")
-    state, problem = found(store)[renamed.name]
+    state, problem = verify_objects(store)[renamed.name]
     assert state == {None: "unknown", "missing": "missing", "flipped": "damaged"}[damage]
     assert problem
     assert find_damage(store, manifest) == (Damage(frozenset({renamed.name})) if damage else Damage())
@@ -99,9 +99,9 @@ def test_objects_of_a_later_kind_are_unknown_and_not_damaged(store, damage):
 def test_verification_finds_a_lost_detail(store):
     name = f"sketches-{uuid.UUID(int=1)}.parquet"
     store.commit(TABLE, adding(block(store, ["a"], sketches=name)))
-    assert found(store)[name][0] == "missing"
+    assert verify_objects(store)[name][0] == "missing"
     (folder(store) / "objects" / name).write_bytes(b"?")
-    assert found(store)[name] == ("damaged", "its name is not that of its bytes")
+    assert verify_objects(store)[name] == ("damaged", "its name is not that of its bytes")
 
 
 @pytest.mark.parametrize(
@@ -131,6 +131,6 @@ def test_verification_finds_contradictions(store, rows, told):
     listed_ = store.put("files", files, [1])
     held = replace(made, files=listed_, summary=(replace(made.summary[0], object=ref, columns=(0,)),))
     store.commit(TABLE, adding(held))
-    state, problem = found(store)[ref.name]
+    state, problem = verify_objects(store)[ref.name]
     assert state == "contradictory"
     assert told in problem

@@ -19,7 +19,7 @@ from metastore.store import Store
 from metastore.store.credentials import FROM_ENVIRONMENT
 from metastore.store.local_blobs import CreateReply
 from metastore.store.obstore_blobs import open_blobs
-from store.made import TABLE, adding, block
+from store.small_blocks import TABLE, adding, block
 
 IMPORTS = """
 import os, sys

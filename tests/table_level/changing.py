@@ -19,7 +19,7 @@ from metastore.store.block_files import read_block_files
 from metastore.store.coverage import Coverage
 from metastore.table_level.snapshot_level import write_table_level
 from metastore.table_level.table_details import TableLevelOptions
-from table_level.made import IDENTITY
+from table_level.analyzed_tables import IDENTITY
 
 ROWS = 40
 COLUMNS = (column("bigint", "n", "1"), column("string", "t", "2"), column("double", "d", "3"))

@@ -23,7 +23,7 @@ from metastore.store.block_files import read_block_files
 from metastore.store.coverage import Coverage
 from metastore.table_level.snapshot_level import write_table_level
 from metastore.table_level.table_details import TableLevelOptions
-from table_level.made import IDENTITY
+from table_level.analyzed_tables import IDENTITY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,11 +54,11 @@ def _texts(values: np.ndarray, form: str = "key-%08d") -> list[str]:
 
 
 def _with_nulls(share: float, make: Make) -> Make:
-    def found(random: np.random.Generator, rows: int) -> list[Any]:
+    def make_with_nulls(random: np.random.Generator, rows: int) -> list[Any]:
         gone = random.random(rows) < share
         return [None if lost else value for lost, value in zip(gone, make(random, rows), strict=True)]
 
-    return found
+    return make_with_nulls
 
 
 def _zipf(random: np.random.Generator, rows: int, power: float = 1.3) -> np.ndarray:

@@ -15,14 +15,14 @@ from metastore.table_level.histogram_groups import HistogramFiles, HistogramGrou
 from metastore.table_level.histogram_sum import merge_histograms
 from metastore.table_level.snapshot_level import write_table_level
 from metastore.table_level.table_details import TableLevelOptions
-from table_level import made
-from table_level.made import Content
+from table_level import analyzed_tables
+from table_level.analyzed_tables import Content
 
 BINS = 50
 
 
 def sorted_values(arrays, of):
-    found = [v for v in made.stored_values(pa.concat_arrays(arrays), of) if v == v]  # noqa: PLR0124 - NaN
+    found = [v for v in analyzed_tables.stored_values(pa.concat_arrays(arrays), of) if v == v]  # noqa: PLR0124 - NaN
     wide = of.type == "decimal(38,6)"
     return sorted((int.from_bytes(v, "big", signed=True) for v in found) if wide else found)
 
@@ -36,8 +36,8 @@ def rank_errors(edges, counts, ordered):
 @pytest.mark.parametrize("name", ["skewed", "uniform", "near unique", "all unique", "sorted", "random"])
 @pytest.mark.parametrize("files", [2, 40, 300])
 def test_ranks_of_edges_are_as_near_as_they_say(tmp_path, name, files):
-    arrays = made.sets(name, files, 500)
-    store, snapshot = made.level(
+    arrays = analyzed_tables.integer_files(name, files, 500)
+    store, snapshot = analyzed_tables.commit_table_level(
         tmp_path, [Content("bigint", [pa.array(a) for a in arrays], ["none"] * files)], bins=BINS
     )
     (row,) = store.get(snapshot.histograms).to_pylist()
@@ -56,7 +56,9 @@ def test_ranks_of_edges_are_as_near_as_they_say(tmp_path, name, files):
 @pytest.mark.parametrize("spark_type", ARROW)
 def test_every_type(tmp_path, spark_type):
     arrays = [values(spark_type, profile, 600, seed) for seed, profile in enumerate(("few", "many", "nulls", "empty"))]
-    store, snapshot = made.level(tmp_path, [Content(spark_type, arrays, ["none"] * 4)], bins=BINS)
+    store, snapshot = analyzed_tables.commit_table_level(
+        tmp_path, [Content(spark_type, arrays, ["none"] * 4)], bins=BINS
+    )
     (row,) = store.get(snapshot.histograms).to_pylist()
     of = column(spark_type)
     edges = row[f"edges_{of.encoding}"]
@@ -72,7 +74,7 @@ def test_every_type(tmp_path, spark_type):
 
 def test_few_values_get_a_bin_each(tmp_path):
     files = [pa.array(["b", "a", "b"]), pa.array(["c", "b"])]
-    store, snapshot = made.level(tmp_path, [Content("string", files, ["none"] * 2)], bins=10)
+    store, snapshot = analyzed_tables.commit_table_level(tmp_path, [Content("string", files, ["none"] * 2)], bins=10)
     (row,) = store.get(snapshot.histograms).to_pylist()
     assert row["edges_binary"] == [b"a", b"a", b"b", b"c"]
     assert (row["counts"], row["distincts"]) == ([1, 3, 1], [1, 1, 1])
@@ -81,14 +83,16 @@ def test_few_values_get_a_bin_each(tmp_path):
 def test_files_of_very_different_sizes(tmp_path):
     random = np.random.default_rng(3)
     arrays = [random.normal(size=n) for n in (20_000, 3, 700, 1)]
-    store, snapshot = made.level(tmp_path, [Content("double", [pa.array(a) for a in arrays], ["none"] * 4)], bins=BINS)
+    store, snapshot = analyzed_tables.commit_table_level(
+        tmp_path, [Content("double", [pa.array(a) for a in arrays], ["none"] * 4)], bins=BINS
+    )
     (row,) = store.get(snapshot.histograms).to_pylist()
     errors = rank_errors(row["edges_double"], row["counts"], np.sort(np.concatenate(arrays)).tolist())
     assert (errors <= row["errors"][1:]).all()
     assert max(row["errors"]) <= 2 * 20_704 / BINS
 
 
-def of_values(array, bins):
+def histogram_of_values(array, bins):
     """The histogram of a data file of so many bins."""
     values, counts = np.unique(array, return_counts=True)
     kept = make_equal_height_histogram(counts, np.cumsum(counts), bins, lambda at: pa.array(values[at]))
@@ -98,12 +102,12 @@ def of_values(array, bins):
 @pytest.mark.parametrize("name", ["skewed", "uniform", "near unique", "all unique", "sorted", "random", "twice"])
 @pytest.mark.parametrize(("files", "of_file"), [(3, 25), (40, 12), (130, 7), (20, 120)])
 def test_groups_say_what_their_files_leave_open(name, files, of_file):
-    arrays = made.sets(name, files, 500)
+    arrays = analyzed_tables.integer_files(name, files, 500)
     ordered = np.sort(np.concatenate(arrays))
     distinct = len(np.unique(ordered))
     nothing = np.zeros(files, np.bool_)
     known = HistogramFiles(column("bigint"), np.full(files, 500), distinct, nothing)
-    bins, parts = HistogramGroups(known, BINS), [of_values(array, of_file) for array in arrays]
+    bins, parts = HistogramGroups(known, BINS), [histogram_of_values(array, of_file) for array in arrays]
     groups = [bins.merge_group(parts[start : start + 16]) for start in range(0, files, 16)]
     for whole in (bins.merge_table(parts), bins.merge_table(groups), bins.merge_table([bins.merge_group(groups)])):
         errors = rank_errors(whole.edges, whole.counts, ordered.tolist())
@@ -114,7 +118,7 @@ def test_groups_say_what_their_files_leave_open(name, files, of_file):
 
 
 def test_files_of_the_same_values_tell_their_own_edges_and_no_others():
-    part = of_values(np.arange(1000), 128)
+    part = histogram_of_values(np.arange(1000), 128)
     whole = merge_histograms([part] * 20, column("bigint"), 1000)
     assert list(whole.edges) == part.edges
     assert whole.counts.tolist() == (20 * part.counts).tolist()
@@ -135,7 +139,7 @@ def test_a_value_that_is_frequent_stays_alone_though_others_straddle_it():
 
 def test_a_file_with_values_and_without_a_histogram_leaves_none(tmp_path):
     files = [pa.array([1, 2, 3]), pa.array([4])]
-    store, facts, coverage = made.table(tmp_path, [Content("bigint", files, ["none"] * 2)], bins=0)
+    store, facts, coverage = analyzed_tables.write_block(tmp_path, [Content("bigint", files, ["none"] * 2)], bins=0)
     assert write_table_level(store, facts, coverage, TableLevelOptions()).snapshot.histograms is None
 
 

@@ -16,7 +16,7 @@ from table_level import columns
 ROWS = 4_000
 
 
-def _place(values: np.ndarray, odd: float, share: float) -> np.ndarray:
+def _with_odd_values(values: np.ndarray, odd: float, share: float) -> np.ndarray:
     found = values.copy()
     found[np.random.default_rng(3).random(len(values)) < share] = odd
     return found
@@ -27,12 +27,14 @@ def _make_columns() -> dict[str, np.ndarray]:
     many, few = random.normal(5, 2, ROWS), random.choice([1.5, 2.0, 9.0], ROWS)
     return {
         "none": many,
-        "positive": _place(many, math.inf, 0.01),
-        "negative": _place(many, -math.inf, 0.03),
+        "positive": _with_odd_values(many, math.inf, 0.01),
+        "negative": _with_odd_values(many, -math.inf, 0.03),
         "one": np.append(many[1:], math.inf),
-        "both": _place(_place(many, math.inf, 0.5), -math.inf, 0.2),
-        "both and NaN": _place(_place(_place(many, math.inf, 0.3), math.nan, 0.2), -math.inf, 0.1),
-        "few": _place(_place(few, math.inf, 0.3), -math.inf, 0.2),
+        "both": _with_odd_values(_with_odd_values(many, math.inf, 0.5), -math.inf, 0.2),
+        "both and NaN": _with_odd_values(
+            _with_odd_values(_with_odd_values(many, math.inf, 0.3), math.nan, 0.2), -math.inf, 0.1
+        ),
+        "few": _with_odd_values(_with_odd_values(few, math.inf, 0.3), -math.inf, 0.2),
         "first file": np.where(np.arange(ROWS) < ROWS // 8, math.inf, many),
         "all": np.full(ROWS, math.inf),
         "all of both": np.where(np.arange(ROWS) % 3 == 0, math.inf, -math.inf),

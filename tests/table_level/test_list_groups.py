@@ -26,7 +26,7 @@ APART = TableLevelOptions(driver_bytes=70_000)
 
 
 @pytest.fixture
-def made(spark, tmp_path, same_groups):
+def make_table(spark, tmp_path, same_groups):
     """Makes tables that come with Spark."""
 
     def make(options, **more):
@@ -57,10 +57,10 @@ def lists(table, level):
 
 
 @pytest.mark.parametrize("options", [AUTO, FORCED])
-def test_a_job_reads_groups(made, monkeypatch, options):
+def test_a_job_reads_groups(make_table, monkeypatch, options):
     taken, run = [], value_jobs.count_jobs.run_count_job
     monkeypatch.setattr(value_jobs.count_jobs, "run_count_job", lambda *given: taken.append(given[2]) or run(*given))
-    table = made(options)
+    table = make_table(options)
     table.commit(table.append(600))
     table.delete(1)
     changed = table.commit(table.append(1))
@@ -72,10 +72,10 @@ def test_a_job_reads_groups(made, monkeypatch, options):
 
 
 @pytest.mark.parametrize("cut", [False, pytest.param(True, marks=pytest.mark.campaign)])
-def test_tasks_that_reduce_whole_columns_read_groups(made, monkeypatch, cut):
+def test_tasks_that_reduce_whole_columns_read_groups(make_table, monkeypatch, cut):
     taken, run = [], value_jobs.count_jobs.run_reduce_job
     monkeypatch.setattr(value_jobs.count_jobs, "run_reduce_job", lambda *given: taken.append(given[2]) or run(*given))
-    table = made(APART, cut=cut)
+    table = make_table(APART, cut=cut)
     table.commit(table.append(600))
     for _ in range(3):
         table.commit()
@@ -88,10 +88,10 @@ def test_tasks_that_reduce_whole_columns_read_groups(made, monkeypatch, cut):
 
 
 @pytest.mark.parametrize("most", [pytest.param(0, marks=pytest.mark.campaign), 150])
-def test_groups_of_groups_and_lists_that_are_too_long(made, monkeypatch, most):
+def test_groups_of_groups_and_lists_that_are_too_long(make_table, monkeypatch, most):
     monkeypatch.setattr(group_tree, "FAN_OUT", 4)
     monkeypatch.setattr(list_groups, "MOST_GROUP_VALUES", most)
-    table = made(AUTO)
+    table = make_table(AUTO)
     level = table.commit(table.append(60))
     for _ in range(3):
         table.delete(2)
@@ -108,8 +108,8 @@ def test_groups_of_groups_and_lists_that_are_too_long(made, monkeypatch, most):
         assert set().union(*(tree.keys() for tree in trees)) <= set(stored)
 
 
-def test_groups_that_are_damaged_are_made_again(made, tmp_path):
-    table = made(AUTO)
+def test_groups_that_are_damaged_are_made_again(make_table, tmp_path):
+    table = make_table(AUTO)
     level = table.commit(table.append(200))
     (ref,) = nodes_of(level, "table-list-nodes")
     path = tmp_path / "objects" / ref.name

@@ -15,8 +15,8 @@ from metastore.format.object_schemas import TABLE_FREQUENCIES
 from metastore.format.value_postings import read_postings
 from metastore.table_level.value_index_job import EarlierIndex, make_postings
 from metastore.table_level.value_rows import VALUE_ROWS
-from table_level import made
-from table_level.made import Content
+from table_level import analyzed_tables
+from table_level.analyzed_tables import Content
 
 LONG = column("bigint")
 
@@ -75,13 +75,15 @@ def test_every_type_and_kind_of_list(tmp_path, spark):
             values(spark_type, profile, 200, seed) for seed, profile in enumerate(("few", "many", "nulls", "few"))
         ]
         contents[spark_type] = Content(spark_type, arrays, ["duplicates", "complete", 3, "none"])
-    _, snapshot = made.level(tmp_path, list(contents.values()), context=spark.sparkContext, distribution=True)
+    _, snapshot = analyzed_tables.commit_table_level(
+        tmp_path, list(contents.values()), context=spark.sparkContext, distribution=True
+    )
     assert snapshot.distribution == tuple(range(len(contents)))
     opened = metastore.open(str(tmp_path))
     paths = [row["path"] for row in opened.files()]
     for place, (spark_type, content) in enumerate(contents.items()):
         of = column(spark_type)
-        per_file = [dict(made.counted(array.cast(ARROW[spark_type]), of)) for array in content.files]
+        per_file = [dict(analyzed_tables.count_values(array.cast(ARROW[spark_type]), of)) for array in content.files]
         listed = opened.frequencies(f"c{place}")
         whole = Counter()
         for one in per_file:

@@ -25,7 +25,7 @@ from metastore.table_level.value_index_job import (
     rank_by_value,
 )
 from metastore.table_level.value_rows import VALUE_ROWS
-from table_level.made import stored_values
+from table_level.analyzed_tables import stored_values
 
 FILES = 7
 SOME = 15
@@ -48,7 +48,7 @@ def rows_of(ordinal, of, files):
     return pa.Table.from_pylist(rows, VALUE_ROWS)
 
 
-class Kept:
+class MemoryStore:
     """Objects in memory, and how much of them is read."""
 
     def __init__(self):
@@ -90,7 +90,7 @@ def written(kept, columns, rows, parts):
     )  # fmt: skip
 
 
-def truth(rows, of):
+def expected_index(rows, of):
     found = defaultdict(dict)
     for row in rows.to_pylist():
         value = row[f"value_{of.encoding}"]
@@ -104,11 +104,11 @@ def test_every_value_of_every_type_is_found_with_all_its_files(parts, profile):
     columns = tuple(column(kind, f"c{i}", str(i)) for i, kind in enumerate(ARROW))
     files = [[values(kind, profile, 300, seed).cast(ARROW[kind]) for seed in range(FILES)] for kind in ARROW]
     rows = [rows_of(ordinal, of, arrays) for ordinal, (of, arrays) in enumerate(zip(columns, files, strict=True))]
-    kept = Kept()
+    kept = MemoryStore()
     snapshot = written(kept, columns, rows, parts)
     for of, sent, arrays in zip(columns, rows, files, strict=True):
         number = sum(len(array.drop_null()) for array in arrays)
-        expected = truth(sent, of)
+        expected = expected_index(sent, of)
         for name in list(expected)[:SOME]:
             value = float("nan") if name == "NaN" else name
             found = look_up_value(kept, snapshot, of, value, None, number)
@@ -130,7 +130,7 @@ def test_a_value_is_found_in_one_small_part(kind):
             np.ones(len(array), np.int64), random.integers(0, FILES, len(array)),
         ], schema=VALUE_ROWS,
     )  # fmt: skip
-    kept = Kept()
+    kept = MemoryStore()
     snapshot = written(kept, (of,), [sent], 2)
     whole = sum(map(len, kept.data.values()))
     for place in random.integers(0, len(array), 20).tolist():

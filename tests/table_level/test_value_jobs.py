@@ -14,9 +14,9 @@ from metastore.table_level.repeat_filter import RepeatFilterBuilder
 from metastore.table_level.snapshot_level import write_table_level
 from metastore.table_level.table_details import TableLevelOptions
 from metastore.table_level.value_jobs import ValueJobs
-from table_level import made
-from table_level.made import Content
-from table_level.test_value_rows import SETS, listed, truth
+from table_level import analyzed_tables
+from table_level.analyzed_tables import Content
+from table_level.test_value_rows import SETS, expected_frequencies, listed
 
 pytestmark = pytest.mark.spark
 
@@ -45,12 +45,12 @@ def stored(store, snapshot):
 @pytest.mark.parametrize("kinds", ["complete", "duplicates"])
 @pytest.mark.parametrize("algorithm", ["duplicates", "scatter"])
 def test_forced(tmp_path, context, algorithm, kinds):
-    sets = [made.sets(name, 3, 3000) for name in SETS]
+    sets = [analyzed_tables.integer_files(name, 3, 3000) for name in SETS]
     contents = [Content("bigint", [pa.array(one) for one in arrays], [kinds] * 3) for arrays in sets]
-    store, snapshot = made.level(tmp_path, contents, context=context, algorithm=algorithm)
+    store, snapshot = analyzed_tables.commit_table_level(tmp_path, contents, context=context, algorithm=algorithm)
     rows, summary = stored(store, snapshot)
     for ordinal, arrays in enumerate(sets):
-        expected = dict(truth(arrays))
+        expected = dict(expected_frequencies(arrays))
         singles = sum(n == 1 for n in expected.values())
         known = summary[ordinal]
         assert (known["distinct"], known["distinct_error"], known["singles"]) == (len(expected), 0, singles)
@@ -61,7 +61,7 @@ def test_forced(tmp_path, context, algorithm, kinds):
         assert dict(listed(rows, ordinal)) == kept
         assert sum(row["column"] == ordinal for row in rows) == len(kept)
     found = metastore.open(str(tmp_path)).frequencies("c0", top=10)
-    assert [(int(r["value"]), r["frequency"]) for r in found][:5] == truth(sets[0])[:5]
+    assert [(int(r["value"]), r["frequency"]) for r in found][:5] == expected_frequencies(sets[0])[:5]
     assert len(metastore.open(str(tmp_path)).frequencies("c1", top=100)) == 100
 
 
@@ -76,20 +76,24 @@ def test_forced(tmp_path, context, algorithm, kinds):
     ],
 )
 def test_chosen_by_the_sums(tmp_path, context, name, algorithm):
-    arrays = made.sets(name, 3, 2000)
+    arrays = analyzed_tables.integer_files(name, 3, 2000)
     contents = [Content("bigint", [pa.array(one) for one in arrays], ["complete"] * 3)]
-    store, snapshot = made.level(tmp_path, contents, context=context, threshold=900 if name != "skewed" else 300)
+    store, snapshot = analyzed_tables.commit_table_level(
+        tmp_path, contents, context=context, threshold=900 if name != "skewed" else 300
+    )
     _, summary = stored(store, snapshot)
     assert summary[0]["frequencies_algorithm"] == algorithm
-    assert summary[0]["distinct"] == len(truth(arrays))
+    assert summary[0]["distinct"] == len(expected_frequencies(arrays))
 
 
 def test_lists_that_are_cut_are_read_again_only_where_that_is_asked_for(tmp_path, context):
-    arrays = made.sets("near unique", 2, 2000)
+    arrays = analyzed_tables.integer_files("near unique", 2, 2000)
     contents = [Content("bigint", [pa.array(one) for one in arrays], ["duplicates", 50])]
     for folder, algorithm, expected in (("a", "auto", "reduce"), ("b", "exact", "scatter")):
         (tmp_path / folder).mkdir()
-        store, snapshot = made.level(tmp_path / folder, contents, context=context, algorithm=algorithm)
+        store, snapshot = analyzed_tables.commit_table_level(
+            tmp_path / folder, contents, context=context, algorithm=algorithm
+        )
         summary = store.get(snapshot.summary).to_pylist()[0]
         assert summary["frequencies_algorithm"] == expected
         assert (summary["frequencies"] == "complete") == (algorithm == "exact")
@@ -97,12 +101,14 @@ def test_lists_that_are_cut_are_read_again_only_where_that_is_asked_for(tmp_path
 
 def test_lists_that_are_too_much_for_the_driver_are_reduced_in_tasks(tmp_path, context):
     names = ["skewed", "uniform", "near unique", "sorted"]
-    sets = [made.sets(name, 3, 2000) for name in names]
+    sets = [analyzed_tables.integer_files(name, 3, 2000) for name in names]
     contents = [Content("bigint", [pa.array(one) for one in arrays], ["complete", 50, "complete"]) for arrays in sets]
     found = []
     for folder, limit in (("here", 1 << 30), ("apart", 0)):
         (tmp_path / folder).mkdir()
-        store, snapshot = made.level(tmp_path / folder, contents, context=context, driver_bytes=limit)
+        store, snapshot = analyzed_tables.commit_table_level(
+            tmp_path / folder, contents, context=context, driver_bytes=limit
+        )
         assert (len(snapshot.frequencies) > 1) == (folder == "apart")
         opened = metastore.open(str(tmp_path / folder))
         answers = [list(opened.frequencies(f"c{i}", top)) for i in range(4) for top in (5, 40, None)]
@@ -113,7 +119,7 @@ def test_lists_that_are_too_much_for_the_driver_are_reduced_in_tasks(tmp_path, c
 def test_a_file_that_cannot_be_read_again_leaves_what_the_lists_say(tmp_path, context):
     files = [pa.array([1, 2, 3, 3]), pa.array([2, 9])]
     contents = [Content("bigint", files, ["duplicates"] * 2)]
-    store, facts, coverage = made.table(tmp_path, contents)
+    store, facts, coverage = analyzed_tables.write_block(tmp_path, contents)
     (tmp_path / "data" / "f1.parquet").write_bytes(b"no")
     jobs = ValueJobs(context, TaskStore(str(tmp_path)), {file.path: file for file in facts.files}, LOCAL_FILES)
     snapshot = write_table_level(store, facts, coverage, TableLevelOptions(algorithm="scatter"), jobs=jobs).snapshot
@@ -128,8 +134,8 @@ def test_every_type(tmp_path, context, algorithm):
     for spark_type in ARROW:
         arrays = [values(spark_type, profile, 300, seed) for seed, profile in enumerate(("few", "many", "nulls"))]
         contents.append(Content(spark_type, arrays, ["duplicates", "complete", 3]))
-        wholes.append(dict(made.counted(pa.concat_arrays(arrays), column(spark_type))))
-    store, snapshot = made.level(tmp_path, contents, context=context, algorithm=algorithm)
+        wholes.append(dict(analyzed_tables.count_values(pa.concat_arrays(arrays), column(spark_type))))
+    store, snapshot = analyzed_tables.commit_table_level(tmp_path, contents, context=context, algorithm=algorithm)
     rows, summary = stored(store, snapshot)
     for ordinal, (spark_type, expected) in enumerate(zip(ARROW, wholes, strict=True)):
         kept = {v: n for v, n in expected.items() if n > 1 or summary[ordinal]["frequencies"] == "complete"}

@@ -9,13 +9,13 @@ import pytest
 
 from kernel.samples import ARROW, column, values
 from metastore.table_level.value_rows import VALUE_ROWS, sum_value_rows
-from table_level import made
-from table_level.made import Content
+from table_level import analyzed_tables
+from table_level.analyzed_tables import Content
 
 SETS = ["skewed", "uniform", "near unique", "all unique", "sorted", "twice", "random"]
 
 
-def truth(arrays):
+def expected_frequencies(arrays):
     rows = pa.table({"v": pa.concat_arrays([pa.array(one) for one in arrays])})  # noqa: F841 - DuckDB finds it
     found = duckdb.sql("SELECT v, count(*) AS n FROM rows WHERE v IS NOT NULL GROUP BY v ORDER BY n DESC, v").fetchall()
     return [(value, int(n)) for value, n in found]
@@ -34,11 +34,11 @@ def listed(rows, ordinal, encoding="long"):
 
 @pytest.mark.parametrize("name", SETS)
 def test_complete_lists_make_the_exact_list(tmp_path, name):
-    arrays = made.sets(name, 3, 2000)
+    arrays = analyzed_tables.integer_files(name, 3, 2000)
     files = [pa.array(one) for one in arrays]
-    store, snapshot = made.level(tmp_path, [Content("bigint", files, ["complete"] * 3)])
+    store, snapshot = analyzed_tables.commit_table_level(tmp_path, [Content("bigint", files, ["complete"] * 3)])
     rows, summary = stored(store, snapshot)
-    expected = truth(arrays)
+    expected = expected_frequencies(arrays)
     assert listed(rows, 0) == expected
     assert summary[0]["frequencies"] == "complete"
     assert summary[0]["frequencies_algorithm"] == "reduce"
@@ -50,10 +50,10 @@ def test_complete_lists_make_the_exact_list(tmp_path, name):
 @pytest.mark.parametrize("spark_type", ARROW)
 def test_every_type(tmp_path, spark_type):
     arrays = [values(spark_type, profile, 500, seed) for seed, profile in enumerate(("few", "many", "nulls", "empty"))]
-    store, snapshot = made.level(tmp_path, [Content(spark_type, arrays, ["complete"] * 4)])
+    store, snapshot = analyzed_tables.commit_table_level(tmp_path, [Content(spark_type, arrays, ["complete"] * 4)])
     rows, summary = stored(store, snapshot)
     of = column(spark_type)
-    expected = made.counted(pa.concat_arrays(arrays), of)
+    expected = analyzed_tables.count_values(pa.concat_arrays(arrays), of)
     found = listed(rows, 0, of.encoding)
     assert sorted(found, key=str) == sorted(expected, key=str)
     assert [n for _, n in found] == [n for _, n in expected]
@@ -67,16 +67,18 @@ def test_every_type(tmp_path, spark_type):
 def test_wide_decimals_beside_columns_of_other_encodings(tmp_path):
     kinds = ["bigint", "double", "decimal(38,6)", "string"]
     arrays = {kind: [values(kind, "few", 300, seed) for seed in (1, 2)] for kind in kinds}
-    store, snapshot = made.level(tmp_path, [Content(kind, arrays[kind], ["complete"] * 2) for kind in kinds])
+    store, snapshot = analyzed_tables.commit_table_level(
+        tmp_path, [Content(kind, arrays[kind], ["complete"] * 2) for kind in kinds]
+    )
     rows, _ = stored(store, snapshot)
     for ordinal, kind in enumerate(kinds):
-        expected = made.counted(pa.concat_arrays(arrays[kind]), column(kind))
+        expected = analyzed_tables.count_values(pa.concat_arrays(arrays[kind]), column(kind))
         assert sorted(listed(rows, ordinal, column(kind).encoding), key=str) == sorted(expected, key=str)
 
 
 def test_nan_is_a_value(tmp_path):
     files = [pa.array([1.0, float("nan"), -0.0, None]), pa.array([float("nan"), 0.0, 2.5, 2.5])]
-    store, snapshot = made.level(tmp_path, [Content("double", files, ["complete"] * 2)])
+    store, snapshot = analyzed_tables.commit_table_level(tmp_path, [Content("double", files, ["complete"] * 2)])
     rows, summary = stored(store, snapshot)
     assert [(str(v), n) for v, n in listed(rows, 0, "double")] == [("0.0", 2), ("2.5", 2), ("nan", 2), ("1.0", 1)]
     assert summary[0]["distinct"] == 4
@@ -85,11 +87,13 @@ def test_nan_is_a_value(tmp_path):
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("kind", [5, 50, 500, "duplicates"])
 def test_errors_of_cut_lists_bound_what_is_missing(tmp_path, name, kind):
-    arrays = made.sets(name, 4, 1000)
+    arrays = analyzed_tables.integer_files(name, 4, 1000)
     files = [pa.array(one) for one in arrays]
-    store, snapshot = made.level(tmp_path, [Content("bigint", files, [kind] * 3 + ["complete"])], top=700)
+    store, snapshot = analyzed_tables.commit_table_level(
+        tmp_path, [Content("bigint", files, [kind] * 3 + ["complete"])], top=700
+    )
     rows, summary = stored(store, snapshot)
-    expected = dict(truth(arrays))
+    expected = dict(expected_frequencies(arrays))
     for row in rows:
         missing = expected[row["value_long"]] - row["frequency"]
         assert 0 <= missing <= (row["error"] or 0)
@@ -105,7 +109,7 @@ def test_errors_of_cut_lists_bound_what_is_missing(tmp_path, name, kind):
 
 def test_values_single_in_each_of_two_files_are_not_taken_for_singles(tmp_path):
     files = [pa.array([1, 2, 3, 3]), pa.array([2, 9])]
-    store, snapshot = made.level(tmp_path, [Content("bigint", files, ["duplicates"] * 2)])
+    store, snapshot = analyzed_tables.commit_table_level(tmp_path, [Content("bigint", files, ["duplicates"] * 2)])
     rows, summary = stored(store, snapshot)
     assert summary[0]["frequencies"] == "top"
     assert summary[0]["frequencies_floor"] == 2
@@ -114,21 +118,21 @@ def test_values_single_in_each_of_two_files_are_not_taken_for_singles(tmp_path):
 
 def test_a_file_without_a_list_leaves_none(tmp_path):
     files = [pa.array([1, 1]), pa.array([2, 2])]
-    store, snapshot = made.level(tmp_path, [Content("bigint", files, ["complete", "none"])])
+    store, snapshot = analyzed_tables.commit_table_level(tmp_path, [Content("bigint", files, ["complete", "none"])])
     rows, summary = stored(store, snapshot)
     assert (rows, summary[0]["frequencies"]) == ([], "none")
 
 
 def test_files_of_nulls_leave_nothing_out(tmp_path):
     files = [pa.array([1, 1], pa.int64()), pa.nulls(3, pa.int64())]
-    store, snapshot = made.level(tmp_path, [Content("bigint", files, ["complete", "none"])])
+    store, snapshot = analyzed_tables.commit_table_level(tmp_path, [Content("bigint", files, ["complete", "none"])])
     rows, summary = stored(store, snapshot)
     assert (listed(rows, 0), summary[0]["frequencies"]) == ([(1, 2)], "complete")
 
 
 def test_the_ten_most_frequent_of_all_columns_come_first(tmp_path):
     files = [pa.array(np.repeat(np.arange(30), np.arange(30, 0, -1)))]
-    store, snapshot = made.level(tmp_path, [Content("bigint", files, ["complete"])] * 20)
+    store, snapshot = analyzed_tables.commit_table_level(tmp_path, [Content("bigint", files, ["complete"])] * 20)
     (ref,) = snapshot.frequencies
     assert ref.columns == tuple(range(20))
     rows = store.get(ref.object)

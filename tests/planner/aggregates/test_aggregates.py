@@ -275,7 +275,7 @@ def test_writes_read_their_rows(spark, kind, own_table):
 
 
 def test_statistics_that_are_not_exact_answer_nothing(spark, analyzed):
-    table = written.of_iceberg(spark, analyzed).write("1")
+    table = written.describe_iceberg_table(spark, analyzed).write("1")
     query = f"SELECT max(v), min(x), count(s) FROM {analyzed} WHERE id >= 100"
     compare(spark, query, answered=True)
     for column, numbers in {"v": {"hi_exact": False}, "x": {"lo_exact": False}, "s": {"nulls": None}}.items():

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 import metastore
-from planner.expressions.made import EXPRESSIONS, four_files
+from planner.expressions.sample_tables import EXPRESSIONS, four_files
 from planner.plans import conf
 
 _names = itertools.count()

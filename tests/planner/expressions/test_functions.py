@@ -8,7 +8,7 @@ import pytest
 
 import metastore
 from metastore.errors import InvalidArgument
-from planner.expressions.made import COLUMNS, ROWS, four_files
+from planner.expressions.sample_tables import COLUMNS, ROWS, four_files
 from planner.plans import check, conf, files_read
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

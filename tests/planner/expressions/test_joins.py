@@ -8,9 +8,9 @@ import pytest
 
 import metastore
 from formats.kinds import each_format
-from planner.expressions.made import CELL, ROWS, four_files
+from planner.expressions.sample_tables import CELL, ROWS, four_files
 from planner.expressions.test_other_uses import RANDOM, random_file
-from planner.plans import conf, files_read, labels, physical, plain, rows, truth
+from planner.plans import conf, files_read, labels, physical, plain, query_number, rows
 from planner.test_estimates import estimate
 
 pytestmark = pytest.mark.spark
@@ -66,7 +66,7 @@ def test_only_files_with_a_key_are_read(spark, analyzed, adaptive):
             spark__sql__adaptive__enabled=adaptive,
             spark__metastore__pruning__values__maxEvaluations=evaluations,
         ):
-            needed = truth(spark, f"SELECT count(DISTINCT f) FROM {table} f JOIN {small} ON {key} = d.k")
+            needed = query_number(spark, f"SELECT count(DISTINCT f) FROM {table} f JOIN {small} ON {key} = d.k")
             assert 0 < needed < 4, key
             for query in JOINED if key == "lower(f.name)" else JOINED[:1]:
                 compare(spark, query.format(t=table, d=small, key=key), needed)
@@ -160,7 +160,7 @@ def test_semi_joins_are_estimated_by_the_values_that_are_found(spark, make_table
         f"{table} WHERE lower(name) LIKE 'ab2%' AND lower(name) IN (SELECT n FROM {small} WHERE f > 0)",
     ):
         expected, _ = estimate(spark.sql(f"SELECT * FROM {query}"))
-        assert truth(spark, f"SELECT count(*) FROM {query}") == 40
+        assert query_number(spark, f"SELECT count(*) FROM {query}") == 40
         assert 20 <= expected <= 80, query
 
 

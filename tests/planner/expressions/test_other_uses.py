@@ -8,8 +8,8 @@ import pytest
 
 import metastore
 from metastore.errors import InvalidArgument
-from planner.expressions.made import CELL, COLUMNS, ROWS, four_files, open_table
-from planner.plans import check, conf, files_read, plain, rows, truth
+from planner.expressions.sample_tables import CELL, COLUMNS, ROWS, four_files, open_table
+from planner.plans import check, conf, files_read, plain, query_number, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -52,7 +52,7 @@ def test_a_statistic_of_an_expression_is_computed_of_its_values(spark, make_tabl
     )
     rows = metastore.statistic("rows_seen", version=1, merge=sum)(len)
 
-    def shown(**of):
+    def summary_text(**of):
         answers = (metastore.summary(spark, table, **of), open_table(warehouse, table).summary(**of))
         found, again = ({row["column_name"]: (row["longest"], row["rows_seen"]) for row in one} for one in answers)
         assert found == again
@@ -60,7 +60,7 @@ def test_a_statistic_of_an_expression_is_computed_of_its_values(spark, make_tabl
 
     report = metastore.analyze(spark, table, progress=False, statistics=[longest, rows], expressions=["a + b"])
     assert (report.files_read, report.refused) == (2, ())
-    found = shown()
+    found = summary_text()
     assert found.pop("concat(lower(name), 'x')") == (6, None)
     assert found.pop("a + b") == (None, None)
     assert set(found.values()) == {(None, 80)}
@@ -70,13 +70,13 @@ def test_a_statistic_of_an_expression_is_computed_of_its_values(spark, make_tabl
 
     spark.sql(ROWS.format(file=10)).coalesce(1).writeTo(table).append()
     assert metastore.analyze(spark, table, progress=False, statistics=[longest, rows]).files_read == 1
-    assert shown()["concat(lower(name), 'x')"] == (7, None)
+    assert summary_text()["concat(lower(name), 'x')"] == (7, None)
     paths = [row["path"] for row in metastore.files(spark, table)]
-    assert {shown(file=path)["concat(lower(name), 'x')"][0] for path in paths} == {6, 7}
+    assert {summary_text(file=path)["concat(lower(name), 'x')"][0] for path in paths} == {6, 7}
 
     newer = metastore.statistic("longest", version=2, merge=max, expression="concat(lower(name), 'x')")(len)
     assert metastore.analyze(spark, table, progress=False, statistics=[newer, rows]).files_read == 3
-    assert shown()["concat(lower(name), 'x')"] == (40, None)
+    assert summary_text()["concat(lower(name), 'x')"] == (40, None)
     failing = metastore.statistic("longest", version=3, expression="lower(nothing)")(len)
     with pytest.raises(InvalidArgument, match=r"lower.nothing.*cannot be resolved"):
         metastore.analyze(spark, table, progress=False, statistics=[failing])
@@ -98,7 +98,7 @@ def test_the_optimizer_is_told_how_many_rows_they_leave(spark, analyzed):
     table, _ = analyzed
     for predicate, expected in ESTIMATES.items():
         query = f"SELECT * FROM {table} WHERE {predicate}"
-        assert truth(spark, f"SELECT count(*) FROM {table} WHERE {predicate}") == expected
+        assert query_number(spark, f"SELECT count(*) FROM {table} WHERE {predicate}") == expected
         rows = spark.sql(query)._jdf.queryExecution().optimizedPlan().stats().rowCount().get()
         assert expected / 2 <= int(str(rows)) <= expected * 2, predicate
 

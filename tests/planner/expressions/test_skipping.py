@@ -7,8 +7,8 @@ import pytest
 import metastore
 from lakes import SPARK
 from metastore.errors import InvalidArgument
-from planner.expressions.made import CELL, EXPRESSIONS, ROWS, four_files
-from planner.plans import check, conf, files_read, truth
+from planner.expressions.sample_tables import CELL, EXPRESSIONS, ROWS, four_files
+from planner.plans import check, conf, files_read, query_number
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +36,7 @@ PREDICATES = [
 @pytest.mark.parametrize("predicate", PREDICATES)
 def test_only_files_with_a_matching_row_are_read(spark, analyzed, predicate):
     table, file = analyzed
-    needed = truth(spark, f"SELECT count(DISTINCT {file}) FROM {table} WHERE {predicate}")
+    needed = query_number(spark, f"SELECT count(DISTINCT {file}) FROM {table} WHERE {predicate}")
     assert needed < 4
     check(spark, f"SELECT f, name, ts, a, b, lat FROM {table} WHERE {predicate}", [needed])
 

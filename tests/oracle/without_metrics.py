@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PROPERTIES = {"write.metadata.metrics.default": "none", "write.distribution-mode": "none"}
-BY_COLUMN = ("write.parquet.stats-enabled.column", "write.parquet.dict-encoding-enabled.column")
+PROPERTIES_BY_COLUMN = ("write.parquet.stats-enabled.column", "write.parquet.dict-encoding-enabled.column")
 
 
-def cover(spark: SparkSession, name: str) -> None:
+def leave_out_metrics(spark: SparkSession, name: str) -> None:
     """Makes the next writes into a table leave out what its readers might judge rows by; after a change, again."""
     jvm: Any = spark._jvm
     table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
     change = table.updateProperties()
     for column in jvm.org.apache.iceberg.types.TypeUtil.indexNameById(table.schema().asStruct()).values():
-        for prefix in BY_COLUMN:
+        for prefix in PROPERTIES_BY_COLUMN:
             change = change.set(f"{prefix}.{column}", "false")
     change.commit()
     spark.sql(f"REFRESH TABLE {name}")
 
 
-def seen(path: str) -> list[str]:
+def columns_with_metrics(path: str) -> list[str]:
     """Returns the columns of a data file about which its footer says anything."""
     footer = pq.ParquetFile(Path(path.removeprefix("file:"))).metadata
     chunks = [footer.row_group(g).column(c) for g in range(footer.num_row_groups) for c in range(footer.num_columns)]

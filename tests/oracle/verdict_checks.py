@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from oracle.generate import Generator
 from oracle.minimise import smallest
 from oracle.report import Report, Wrong, cells_of, on_one_column
-from oracle.truth import matching_files
+from oracle.spark_answers import matching_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,14 +27,14 @@ class Pruner(Protocol):
 
     looks_up: bool
 
-    def kept(self, predicates: Sequence[str]) -> Sequence[frozenset[str] | None]: ...
+    def kept_files(self, predicates: Sequence[str]) -> Sequence[frozenset[str] | None]: ...
 
 
 @runtime_checkable
 class Matcher(Protocol):
     """Whatever can be asked which files match fully."""
 
-    def matched(self, predicates: Sequence[str]) -> Sequence[frozenset[str]]: ...
+    def fully_matching_files(self, predicates: Sequence[str]) -> Sequence[frozenset[str]]: ...
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,9 @@ def draw_predicates(subject: Subject, count: int, conditions: Conditions, rng: R
     return [generator.predicate() for _ in range(count)]
 
 
-def fill(subject: Subject, missing: frozenset[tuple[str, str]], conditions: Conditions, rng: Random) -> list[Predicate]:
+def draw_missing_kinds(
+    subject: Subject, missing: frozenset[tuple[str, str]], conditions: Conditions, rng: Random
+) -> list[Predicate]:
     """Draws predicates for kinds of comparison that nobody asked about yet, as far as the subject has the columns."""
     generator = Generator(subject, rng, ansi=conditions.ansi)
     found: list[Predicate] = []
@@ -77,7 +79,7 @@ def fill(subject: Subject, missing: frozenset[tuple[str, str]], conditions: Cond
     return found
 
 
-def judge(
+def check_verdicts(
     spark: SparkSession,
     subject: Subject,
     predicates: Sequence[Predicate],
@@ -95,7 +97,7 @@ def judge(
         excluded = [frozenset(f for f, zones in plain.items() if not p.may_be(True, zones)) for p, _ in answered]  # noqa: FBT003
         report = reports[source]
         report.raised += len(predicates) - len(answered)
-        verdicts = pruner.kept([p.sql() for p, _ in answered])
+        verdicts = pruner.kept_files([p.sql() for p, _ in answered])
         for (predicate, truth), provable, kept in zip(answered, excluded, verdicts, strict=True):
             if kept is None:
                 report.raised += 1
@@ -117,7 +119,7 @@ def _judge_matches(
     """Adds the files that are said to match fully; one with a row that does not is wrong."""
     texts = [p.sql() for p in predicates]
     with_others = matching_files(spark, subject, [f"({text} IS NOT TRUE)" for text in texts])
-    for text, others, matched in zip(texts, with_others, pruner.matched(texts), strict=True):
+    for text, others, matched in zip(texts, with_others, pruner.fully_matching_files(texts), strict=True):
         if others is not None:
             report.match_verdicts += len(subject.zones)
             report.matched += len(matched)
@@ -126,5 +128,5 @@ def _judge_matches(
 
 def _wrong(spark: SparkSession, subject: Subject, predicate: Predicate, file: str, pruner: Pruner) -> bool:
     truth = matching_files(spark, subject, [predicate.sql()])[0]
-    kept = pruner.kept([predicate.sql()])[0]
+    kept = pruner.kept_files([predicate.sql()])[0]
     return truth is not None and kept is not None and file in truth and file not in kept

@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from planner.written import Values, Written, of_parquet, stored
+from planner.written import Values, Written, describe_parquet_folder, stored
 
 if TYPE_CHECKING:
     import random
@@ -101,7 +101,7 @@ def write_table(rng: random.Random, root: Path, files: int) -> dict[str, pa.Tabl
         tables[str(path)] = table_of(rng, rng.choice([1, 2, 5, 12]))
         pq.write_table(tables[str(path)], path)
         os.utime(path, (1_700_000_000, 1_700_000_000))
-    worsened(rng, of_parquet(root), tables).write("1")
+    worsened(rng, describe_parquet_folder(root), tables).write("1")
     return tables
 
 

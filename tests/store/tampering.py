@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Odd:
+class Tampering:
     """Something odd.
 
     Attributes:
@@ -70,7 +70,7 @@ KINDS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def next_of(store: Path) -> Path:
+def next_manifest(store: Path) -> Path:
     """The manifest that the next commit would write."""
     return store / "log" / f"{len(list((store / 'log').glob('*.json'))) + 1:020}.json"
 
@@ -127,39 +127,39 @@ def _names(store: Path, _other: Path) -> None:
     os.mkfifo(store / "pipe")
 
 
-ODD = [
+TAMPERINGS = [
     *(
-        Odd(f"{kind} as the next manifest", lambda store, _, make=make: make(next_of(store)))
+        Tampering(f"{kind} as the next manifest", lambda store, _, make=make: make(next_manifest(store)))
         for kind, make in KINDS.items()
     ),
     *(
-        Odd(
+        Tampering(
             f"{kind} beside objects",
             lambda store, _, make=make: make(store / "objects" / f"files-{'0' * 8}-0000-8000-8000-{'0' * 12}.parquet"),
         )
         for kind, make in KINDS.items()
     ),
-    Odd(
+    Tampering(
         "link to another table's manifest",
-        lambda store, other: next_of(store).symlink_to(max((other / "log").iterdir())),
+        lambda store, other: next_manifest(store).symlink_to(max((other / "log").iterdir())),
     ),
-    *(Odd(f"link as {part or 'the store'}", _linked(part), refused=part) for part in ("log", "objects", "")),
+    *(Tampering(f"link as {part or 'the store'}", _linked(part), refused=part) for part in ("log", "objects", "")),
     *(
-        Odd(f"{kind} as {part or 'the store'}", _replaced(part, KINDS[kind]), refused=part)
+        Tampering(f"{kind} as {part or 'the store'}", _replaced(part, KINDS[kind]), refused=part)
         for part in ("log", "objects", "")
         for kind in ("FIFO", "socket", "device", "dangling link")
     ),
-    Odd("manifest 99999999999999999999", _number(10**20 - 1)),
-    Odd("manifest 9223372036854775807", _number((1 << 63) - 1)),
-    Odd("manifest 9223372036854775808", _number(1 << 63)),
-    Odd("manifest 18446744073709551615", _number((1 << 64) - 1)),
-    Odd("manifest of a large number", _number(10**15)),
-    Odd("newest manifest again, as the last possible", _again),
-    Odd("manifest some numbers ahead", _number(1000)),
-    Odd("manifest 0", _number(0)),
-    Odd("manifest of 1 GB", lambda store, _: _large(next_of(store))),
-    Odd("thousands of junk entries", _junk),
-    Odd("names of other forms", _names),
+    Tampering("manifest 99999999999999999999", _number(10**20 - 1)),
+    Tampering("manifest 9223372036854775807", _number((1 << 63) - 1)),
+    Tampering("manifest 9223372036854775808", _number(1 << 63)),
+    Tampering("manifest 18446744073709551615", _number((1 << 64) - 1)),
+    Tampering("manifest of a large number", _number(10**15)),
+    Tampering("newest manifest again, as the last possible", _again),
+    Tampering("manifest some numbers ahead", _number(1000)),
+    Tampering("manifest 0", _number(0)),
+    Tampering("manifest of 1 GB", lambda store, _: _large(next_manifest(store))),
+    Tampering("thousands of junk entries", _junk),
+    Tampering("names of other forms", _names),
 ]
 """Each alone is put into a store that was whole."""
 

@@ -58,7 +58,7 @@ def stored_values(array: pa.Array, of: Column) -> list[Any]:
     return [float("nan") if value != value else sortable_values.sortable_to_stored(value, of) for value in found]  # noqa: PLR0124 - NaN
 
 
-def counted(array: pa.Array, of: Column) -> list[tuple[Any, int]]:
+def count_values(array: pa.Array, of: Column) -> list[tuple[Any, int]]:
     """Values and frequencies, most frequent first."""
     counts = Counter("NaN" if value != value else value for value in stored_values(array, of))  # noqa: PLR0124 - NaN
     pairs = [(float("nan") if value == "NaN" else value, count) for value, count in counts.items()]
@@ -77,7 +77,7 @@ def histogram(array: pa.Array, of: Column, bins: int) -> dict[str, Any] | None:
     return {"kind": "equi_height", **edges, "counts": found.counts.tolist(), "distincts": distincts}
 
 
-def table(folder: Path, contents: list[Content], bins: int = 100) -> tuple[Store, TableFacts, Coverage]:
+def write_block(folder: Path, contents: list[Content], bins: int = 100) -> tuple[Store, TableFacts, Coverage]:
     """Write one block of all files, and say what ANALYZE would know then."""
     store = Store.open(str(folder), writable=True)
     columns = tuple(column(one.spark_type, f"c{i}", str(i)) for i, one in enumerate(contents))
@@ -86,7 +86,7 @@ def table(folder: Path, contents: list[Content], bins: int = 100) -> tuple[Store
         for f, (array, kind) in enumerate(zip(content.files, content.kinds, strict=True)):
             kernel = ColumnKernel(of, 1 << 30)
             kernel.add(array.cast(ARROW[content.spark_type]))
-            found = counted(array, of)
+            found = count_values(array, of)
             kept, name, floor = _cut(found, kind)
             singles = sum(count == 1 for _, count in found)
             known = replace(kernel.finish(len(array)), frequencies=name, frequencies_floor=floor, singles=singles)
@@ -106,7 +106,7 @@ def table(folder: Path, contents: list[Content], bins: int = 100) -> tuple[Store
     return store, facts, Coverage(read_block_files(store, [block]), files)
 
 
-def level(
+def commit_table_level(
     folder: Path,
     contents: list[Content],
     bins: int = 100,
@@ -116,7 +116,7 @@ def level(
     **options: Any,
 ) -> tuple[Store, Snapshot]:
     """Write the table level, and commit it; with a Spark context lists may be reduced by jobs."""
-    store, facts, coverage = table(folder, contents, bins)
+    store, facts, coverage = write_block(folder, contents, bins)
     jobs = (
         ValueJobs(context, TaskStore(str(folder)), {file.path: file for file in facts.files}, LOCAL_FILES)
         if context
@@ -170,7 +170,7 @@ def _block(store: Store, columns: Any, paths: list[str], statistics: Any, lists:
     return Block(str(uuid.uuid4()), "full", tuple(columns), listed, summaries)
 
 
-def sets(name: str, files: int, rows: int, seed: int = 0) -> list[np.ndarray]:
+def integer_files(name: str, files: int, rows: int, seed: int = 0) -> list[np.ndarray]:
     """Integers of several distributions, file by file."""
     random = np.random.default_rng(seed)
     whole = {
