@@ -17,9 +17,14 @@ _SETTINGS = """# Settings
 
 Made from `contract/settings.json` by `python docs/make.py`.
 
-The first place that has a setting wins: an argument, the Spark conf, the environment, the nearest `metastore.toml` (or
-`[tool.metastore]` of a `pyproject.toml`) at or above the working folder, the default. TOML names a setting without
-`spark.metastore.`: `pruning.enabled = false`.
+The first place that has a setting wins:
+
+1. an argument;
+2. the Spark conf;
+3. the environment;
+4. the nearest `metastore.toml` (or `[tool.metastore]` of a `pyproject.toml`) at or above the working folder. It names
+   a setting without `spark.metastore.`: `pruning.enabled = false`;
+5. the default.
 
 The planner inside a running Spark reads the Spark conf and the environment of the driver.
 `metastore.configure(builder)` passes the settings of a file to it.
@@ -62,8 +67,8 @@ bounds, and from these Spark estimates zero rows.
   then those of a Spark without the Metastore and with the same three settings.
 - If one of these two is false from the start, none of the three is touched.
 - If the user has switched cost-based optimization on, Iceberg's setting is left alone. The Metastore then keeps
-  Iceberg's counts from the optimizer itself, in every batch read and in the targets of UPDATE, DELETE and MERGE, as
-  long as both of its settings are true.
+  Iceberg's counts from the optimizer itself, as long as both of its settings are true. It does so in every batch read
+  and in the targets of UPDATE, DELETE and MERGE.
 """
 
 _FUNCTIONS = """# Table functions
@@ -101,11 +106,13 @@ Limits that are alike for all formats are in [limits.md](limits.md).
 
 _RELEASES = """## Releases
 
-Each of these goes through one story, in a Spark of its own, by `tests/versions/matrix.py`: analyze, read fewer files,
-delete, update, merge, analyze again, look back, and compare random queries with the answers without us. A release
-older than the oldest of them is read as without us; ANALYZE, table functions, EXPLAIN and `metastore doctor --spark`
-say which one is needed. An empty cell was not run: releases between those that were are taken to be like them; newer
-ones are tried, and where they lack what we ask of them it is named.
+`tests/versions/matrix.py` takes each of these through the same steps, in a Spark of its own: analyze, read fewer files,
+delete, update, merge, analyze again, look back. Random queries are compared with the answers without the Metastore.
+
+- A release older than the oldest of them is read as without the Metastore. ANALYZE, table functions, EXPLAIN and
+  `metastore doctor --spark` say which release is needed.
+- An empty cell was not run. A release between two that were run is taken to be like them.
+- A newer release is used. If it lacks something that the Metastore needs, the reason names that.
 """
 
 
@@ -122,8 +129,8 @@ The last column is about [`prune`](engines.md). AND, OR and NOT join conditions;
 another function. Which files are read all the same: [details](details/pruning.md).
 """
 
-_VARIANTS = """Directories of Parquet files go through the same story on every line of Spark. Some releases go
-through it once more, with another Java than 17, beside another engine, or with other readers of the format's own:
+_VARIANTS = """Directories of Parquet files go through the same steps on every line of Spark. Some releases go
+through them once more: with another Java than 17, beside another engine, or with other readers of the format's own.
 """
 
 
