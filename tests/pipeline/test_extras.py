@@ -88,7 +88,7 @@ def stored(lake, *ordinals):
 def finished(lake, sort, ordinals, manifest):
     stored = () if manifest is None else manifest.snapshots
     extra = RanksExtra(lake.inputs().facts, lake.store, frozenset(ordinals), {}, sort).finish(None, stored)
-    return extra, {ordinal for ref in extra.made for ordinal in ref.columns}
+    return extra, {ordinal for ref in extra.new_ranks for ordinal in ref.columns}
 
 
 def test_ranks_are_made_of_what_is_not_stored(lake):

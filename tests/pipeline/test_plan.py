@@ -111,7 +111,7 @@ def test_a_table_level_without_its_objects_is_written_again(lake):
     (lake.folder / "objects" / lake.store.read().snapshots[-1].summary.name).unlink()
     plan = lake.plan()
     assert plan.work == ()
-    assert plan.reason == "objects of the table level are not there"
+    assert plan.reason == "objects of the table level are missing"
 
 
 def test_statistics_of_another_table_are_none(lake):

@@ -184,7 +184,7 @@ class BlockComputation:
             )
         except SPARK_JOB_ERRORS as failure:
             path, reason = next(iter(reasons.items()))
-            message = f"{find_cause(failure)}. Files such as {path} are read by Spark, for Python says: {reason}"
+            message = f"{find_cause(failure)}. Spark reads files such as {path}, because Python cannot: {reason}"
             raise AnalyzeFailed(self.facts.name, message) from failure
         return result + ComputeResult(refused=unreadable)
 

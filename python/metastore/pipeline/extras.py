@@ -43,7 +43,7 @@ class Extra(ABC):
 
     Attributes:
         ordinals: The chosen columns.
-        failed: Chosen columns that cannot have it, and why.
+        failed: Chosen columns that cannot have the extra, and why.
     """
 
     facts: TableFacts
@@ -53,10 +53,10 @@ class Extra(ABC):
 
     @abstractmethod
     def stored_ordinals(self, entry: Snapshot) -> frozenset[int]:
-        """The ordinals of the columns that have it in an entry."""
+        """Return the ordinals of the columns that have the extra in an entry."""
 
     def is_current(self, entry: Snapshot) -> bool:
-        """Return whether a snapshot's entry has all chosen columns."""
+        """Return whether a snapshot's entry has the extra for all chosen columns."""
         return self.ordinals <= self.stored_ordinals(entry)
 
     def with_columns_of(self, entry: Snapshot) -> Extra:
@@ -65,15 +65,15 @@ class Extra(ABC):
         return replace(self, ordinals=self.ordinals.union(present))
 
     def extend_jobs(self, jobs: ValueJobs, stored: Sequence[Snapshot]) -> ValueJobs:  # noqa: ARG002 - most do not
-        """Add the work to the jobs of the table level, given the stored entries."""
+        """Add the extra's work to the jobs of the table level, given the stored entries."""
         return jobs
 
     @abstractmethod
-    def finish(self, made: Snapshot, stored: Sequence[Snapshot]) -> Extra:
-        """Finish after the jobs of the table level have made a new entry, and note the columns that failed."""
+    def finish(self, new_entry: Snapshot, stored: Sequence[Snapshot]) -> Extra:
+        """Finish the extra after the jobs of the table level have made a new entry; note the columns that failed."""
 
     def add_to(self, entry: Snapshot) -> Snapshot:
-        """Add the result to a snapshot's entry, unless the jobs did."""
+        """Add the extra to a snapshot's entry, unless the jobs did."""
         return entry
 
     def _present_ordinals(self, entry: Snapshot) -> dict[int, int]:
@@ -118,9 +118,9 @@ class ValueIndexExtra(Extra):
             return jobs
         return replace(jobs, distribution=frozenset(ordinals), earlier=self._find_earlier(stored, ordinals))
 
-    def finish(self, made: Snapshot, stored: Sequence[Snapshot]) -> Extra:  # noqa: ARG002 - as of `Extra`
+    def finish(self, new_entry: Snapshot, stored: Sequence[Snapshot]) -> Extra:  # noqa: ARG002 - as of `Extra`
         failed = dict(self.failed)
-        for ordinal in sorted(self.ordinals.difference(made.distribution)):
+        for ordinal in sorted(self.ordinals.difference(new_entry.distribution)):
             failed[f"distribution of {self.facts.columns[ordinal].name}"] = refusals.NOT_DISTRIBUTED
         return replace(self, failed=failed)
 
@@ -135,7 +135,7 @@ class ValueIndexExtra(Extra):
         return ()
 
     def _select_indexes(self, entry: Snapshot, columns: Mapping[int, int]) -> tuple[EarlierIndex, ...]:
-        """The indexes of columns, by their ordinals in the entry and now; none if all data files are gone."""
+        """Return the indexes of columns, by their ordinals in the entry and now; none if all data files are gone."""
         files = self._locate_files(entry)
         if not (files >= 0).any():
             return ()
@@ -147,7 +147,7 @@ class ValueIndexExtra(Extra):
         return tuple(indexes)
 
     def _locate_files(self, entry: Snapshot) -> NDArray[np.int64]:
-        """The position of each of an entry's data files in the table now, or -1."""
+        """Return the position of each of an entry's data files in the table now, or -1."""
         positions = {file.key: position for position, file in enumerate(self.facts.files)}
         listed = _read_table_files(self.store, entry) or ()
         positions_of_listed = [positions.get(key, -1) for key, _ in listed]
@@ -159,26 +159,26 @@ class RanksExtra(Extra):
     """Exact ranks; if only data files were added since, the stored ranks are extended.
 
     Attributes:
-        sort: The jobs that make them.
-        made: The ranks that this run computed, or None before it did.
+        sort: The jobs that compute ranks.
+        new_ranks: The ranks that this run computed, or None before it did.
     """
 
     sort: RankSort
-    made: tuple[RanksRef, ...] | None = None
+    new_ranks: tuple[RanksRef, ...] | None = None
 
     def stored_ordinals(self, entry: Snapshot) -> frozenset[int]:
         return _ranked_ordinals(entry.ranks)
 
-    def finish(self, made: Snapshot, stored: Sequence[Snapshot]) -> Extra:  # noqa: ARG002 - as of `Extra`
+    def finish(self, new_entry: Snapshot, stored: Sequence[Snapshot]) -> Extra:  # noqa: ARG002 - as of `Extra`
         """Sort the columns without stored ranks, once for all rounds."""
-        if self.made is not None:
+        if self.new_ranks is not None:
             return self
         failed = dict(self.failed)
-        made_ranks = self._compute_ranks(stored, failed)
-        return replace(self, made=made_ranks, failed=failed)
+        new_ranks = self._compute_ranks(stored, failed)
+        return replace(self, new_ranks=new_ranks, failed=failed)
 
     def add_to(self, entry: Snapshot) -> Snapshot:
-        return replace(entry, ranks=self.made or ())
+        return replace(entry, ranks=self.new_ranks or ())
 
     def _compute_ranks(self, entries: Sequence[Snapshot], failed: dict[str, str]) -> tuple[RanksRef, ...]:
         base, ranked_files = self._find_base(entries, frozenset(map(_identify_file, self.facts.files)))
@@ -193,7 +193,7 @@ class RanksExtra(Extra):
     def _find_base(
         self, entries: Sequence[Snapshot], live: frozenset[_File]
     ) -> tuple[tuple[RanksRef, ...], frozenset[_File]]:
-        """The newest stored ranks to which files can be added, and the files that they cover."""
+        """Find the newest stored ranks to which files can be added, and the files that they cover."""
         for entry in reversed(entries):
             files = self._find_ranked_files(entry, live)
             if files is not None:
@@ -201,7 +201,7 @@ class RanksExtra(Extra):
         return (), frozenset()
 
     def _find_ranked_files(self, entry: Snapshot, live: frozenset[_File]) -> frozenset[_File] | None:
-        """The files that an entry's ranks cover, or None if a column, a file or an object has changed or is gone."""
+        """Return the files that an entry's ranks cover; None if a column, file or object has changed or is gone."""
         if not self._has_current_columns(entry):
             return None
         listed = _read_table_files(self.store, entry)
@@ -238,7 +238,7 @@ def _ranked_ordinals(ranks: Iterable[RanksRef]) -> frozenset[int]:
 
 
 def _read_table_files(store: Store, entry: Snapshot) -> list[_File] | None:
-    """The data files of a snapshot with their deletes, or None if the list is damaged."""
+    """Read the data files of a snapshot with their deletes, or None if the list is damaged."""
     try:
         listed = store.get(entry.table_files, [*FileKey._fields, "deletes"])
     except DamagedObject:

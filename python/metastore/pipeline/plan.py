@@ -134,7 +134,7 @@ def make_plan(inputs: PlanInputs, state: RoundState, manifest: Manifest | None) 
     if reason is None:
         broken = _find_broken_blocks(inputs, coverage)
         if broken:
-            _LOG.warning("blocks %s are computed again: objects of theirs are not there", ", ".join(sorted(broken)))
+            _LOG.warning("blocks %s are computed again: some of their objects are missing", ", ".join(sorted(broken)))
             return make_plan(inputs, state.with_damage(broken), manifest)
         reason = _find_missing_objects(inputs, sound)
     repairs = make_repair_requests(damage, inputs.store, inputs.facts, sound, inputs.request)
@@ -191,9 +191,9 @@ def _find_reason(inputs: PlanInputs, state: RoundState, manifest: Manifest, cove
     if entry is None:
         return "another snapshot"
     if _has_new_counts(inputs, entry, coverage):
-        return "data files or their deleted rows are known that were not"
+        return "new row counts of data files"
     if not _has_all_extras(inputs, state, entry):
-        return "something that is wanted besides the statistics of columns is not there"
+        return "statistics of expressions, ranks or a value index are missing"
     if inputs.options.algorithm not in (AUTO, entry.frequencies_asked):
         return "value counts of another kind are wanted"
     return None
@@ -235,7 +235,7 @@ def _find_missing_objects(inputs: PlanInputs, manifest: Manifest) -> str | None:
     """Return the reason to write the table level again if objects of the last entry are missing."""
     if not inputs.store.find_absent(list_snapshot_objects(manifest.snapshots[-1])):
         return None
-    reason = "objects of the table level are not there"
+    reason = "objects of the table level are missing"
     _LOG.warning("the table level is written again: %s", reason)
     return reason
 

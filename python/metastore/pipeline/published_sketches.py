@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 SUBJECT = "distinct counts for other engines"
-_DELETED = "rows of the snapshot are deleted, whose values its sketches count: there are none until files are rewritten"
+_DELETED = "the snapshot has deleted rows, which sketches still count: rewrite its data files first"
 _PARTIAL = "no column is analyzed in every data file: ANALYZE TABLE {} COMPUTE STATISTICS FOR ALL COLUMNS"
 _NO_SKETCH = (
-    "of {} data files that were analyzed without spark.metastore.iceberg.puffin keep no sketch: "
+    "no sketches of {}: some data files were analyzed without spark.metastore.iceberg.puffin. "
     "CALL {}.system.compute_table_stats(table => '{}', columns => array({})) reads them again"
 )
 

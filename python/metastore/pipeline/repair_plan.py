@@ -40,7 +40,7 @@ class KnownDamage:
         blocks: Ids of the damaged blocks.
         skipped: Ids of the damaged blocks that are not computed again.
         entries: The lost parts of snapshots' entries by snapshot id; None if all of the entry is lost.
-        lost: Statistics in damaged blocks that are not computed again, such as those of removed files, by block id.
+        unrepaired: Statistics that cannot be computed again, such as those of removed files, by the id of their block.
         rewritten: New blocks that replace blocks whose zones were damaged, by the ids of the old ones.
     """
 
@@ -50,17 +50,17 @@ class KnownDamage:
     blocks: frozenset[str] = frozenset()
     skipped: frozenset[str] = frozenset()
     entries: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
-    lost: Mapping[str, LostStatistics] = field(default_factory=dict)
+    unrepaired: Mapping[str, LostStatistics] = field(default_factory=dict)
     rewritten: Mapping[str, Block] = field(default_factory=dict)
 
     def with_blocks(self, blocks: Iterable[str]) -> KnownDamage:
         """Add the ids of damaged blocks."""
         return replace(self, blocks=self.blocks.union(blocks))
 
-    def list_lost_blocks(self, manifest: Manifest) -> list[Block]:
+    def list_blocks_to_repair(self, manifest: Manifest) -> list[Block]:
         """List the damaged blocks of a manifest that have to be computed again."""
-        lost = self.blocks - self.skipped
-        return [block for block in manifest.blocks if block.id in lost]
+        to_repair = self.blocks - self.skipped
+        return [block for block in manifest.blocks if block.id in to_repair]
 
 
 def examine_manifest(damage: KnownDamage, store: Store, manifest: Manifest, snapshot: str) -> KnownDamage:
@@ -70,9 +70,8 @@ def examine_manifest(damage: KnownDamage, store: Store, manifest: Manifest, snap
     findings = find_damage(store, manifest)
     entries = dict(damage.entries)
     for entry in manifest.snapshots:
-        lost_parts = list_lost_parts(entry, findings.objects)
-        if lost_parts != ():
-            entries[entry.id] = lost_parts
+        if _is_damaged(entry, findings.objects):
+            entries[entry.id] = list_lost_parts(entry, findings.objects)
     entries.pop(snapshot, None)  # it is computed again
     return replace(
         damage.with_blocks(findings.blocks),
@@ -101,9 +100,13 @@ def repair_entries(entries: Sequence[Snapshot], damaged: Collection[str]) -> tup
 def find_damaged_entry(damage: KnownDamage, manifest: Manifest, snapshot: str) -> Snapshot | None:
     """Return a snapshot's entry if some of its objects are damaged, else None."""
     for entry in manifest.snapshots:
-        if entry.id == snapshot and repair_snapshot(entry, damage.findings.objects) != entry:
+        if entry.id == snapshot and _is_damaged(entry, damage.findings.objects):
             return entry
     return None
+
+
+def _is_damaged(entry: Snapshot, damaged: Collection[str]) -> bool:
+    return repair_snapshot(entry, damaged) != entry
 
 
 def skip_deeper_blocks(damage: KnownDamage, manifest: Manifest, depth: str) -> KnownDamage:
@@ -118,7 +121,7 @@ def make_repair_requests(
     damage: KnownDamage, store: Store, facts: TableFacts, manifest: Manifest, request: AnalyzeRequest
 ) -> list[AnalyzeRequest]:
     """Request the columns and live data files of each damaged block again."""
-    return [_request_block(store, facts, block, request) for block in damage.list_lost_blocks(manifest)]
+    return [_request_block(store, facts, block, request) for block in damage.list_blocks_to_repair(manifest)]
 
 
 def _request_block(store: Store, facts: TableFacts, block: Block, request: AnalyzeRequest) -> AnalyzeRequest:
@@ -153,13 +156,13 @@ def rewrite_zones(damage: KnownDamage, store: Store, manifest: Manifest, blocks:
 def note_lost_statistics(
     damage: KnownDamage, store: Store, facts: TableFacts, manifest: Manifest, coverage: Coverage
 ) -> KnownDamage:
-    """Note the statistics that are lost with the damaged blocks of a manifest."""
-    lost_by_block = dict(damage.lost)
-    for block in damage.list_lost_blocks(manifest):
+    """Note the statistics in damaged blocks of a manifest that cannot be computed again."""
+    unrepaired = dict(damage.unrepaired)
+    for block in damage.list_blocks_to_repair(manifest):
         lost = find_lost_statistics(store, manifest, facts.resolve_block(block), coverage)
         if lost is not None:
-            lost_by_block[block.id] = lost
-    return replace(damage, lost=lost_by_block)
+            unrepaired[block.id] = lost
+    return replace(damage, unrepaired=unrepaired)
 
 
 def find_replacements(damage: KnownDamage, manifest: Manifest, coverage: Coverage) -> Mapping[str, Block | None]:
@@ -168,7 +171,7 @@ def find_replacements(damage: KnownDamage, manifest: Manifest, coverage: Coverag
     replacements: dict[str, Block | None] = dict.fromkeys(redundant)
     for old, new in damage.rewritten.items():
         replacements[old] = None if new.id in redundant else new
-    for block in damage.list_lost_blocks(manifest):
+    for block in damage.list_blocks_to_repair(manifest):
         replacements[block.id] = None
     return replacements
 
@@ -176,7 +179,7 @@ def find_replacements(damage: KnownDamage, manifest: Manifest, coverage: Coverag
 def list_refusals(damage: KnownDamage) -> tuple[Refusal, ...]:
     """List the statistics that were not computed again, each with the reason."""
     refused = [Refusal(f"block {block}", refusals.DAMAGED) for block in sorted(damage.skipped)]
-    for lost in damage.lost.values():
+    for lost in damage.unrepaired.values():
         reason = refusals.describe_lost_files(lost.files, lost.columns)
         refused.append(Refusal(refusals.EARLIER, reason))
     for snapshot, parts in damage.entries.items():
