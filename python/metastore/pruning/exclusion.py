@@ -141,10 +141,10 @@ def exclude_by_values(
             excluded |= exclude_by_values(part, facts, values, files & ~excluded)
         return excluded
     if isinstance(condition, AnyOf):
-        excluded = files  # those that all parts so far exclude; parts without a look-up come first
-        for part in sorted(condition.parts, key=_is_looked_up):
-            excluded = exclude_by_values(part, facts, values, excluded)
-        return excluded
+        remaining = files  # each part narrows the files to those that it excludes as well
+        for part in sorted(condition.parts, key=_is_looked_up):  # parts without a look-up first
+            remaining = exclude_by_values(part, facts, values, remaining)
+        return remaining
     excluded = files & _exclude_leaf_by_bounds(condition, facts, len(files))
     if not isinstance(condition, Member):
         return excluded
@@ -196,7 +196,7 @@ def _exclude_member_by_values(values: ValueSet, facts: ColumnFacts, single_value
 
 
 def _is_excluded_by_filter(values: ValueSet, facts: ColumnFacts, single_values: SingleValues, file: int) -> bool:
-    """Whether a file's filter has none of the values of a set that are within the file's bounds."""
+    """Return whether a file's filter has none of the values of a set that are within the file's bounds."""
     points = values.points(*facts.limits(file), MOST_LOOKED_UP)
     if points is None:
         return False
@@ -255,7 +255,7 @@ class _Range:
         return cls(lo, hi, has_lo, has_hi, is_single)
 
     def below(self, other: _Range, *, touching: bool = False) -> Mask:
-        """Whether all values are less than all values of the other column; with `touching`, not greater."""
+        """Return whether all values are less than those of the other column; with `touching`, not greater."""
         is_below = self.hi <= other.lo if touching else self.hi < other.lo
         below: Mask = self.has_hi & other.has_lo & np.asarray(is_below, bool)
         return below

@@ -148,8 +148,10 @@ class ValueSet:
             first = bisect_right(boundaries, lo)
         if hi is not None:
             last = bisect_right(boundaries, hi)
-        first -= self._is_inside_after(first)  # to the start of the interval that `lo` lies in
-        last += self._is_inside_after(last)  # to the end of the interval that `hi` lies in
+        if self._is_inside_after(first):
+            first -= 1  # to the start of the interval that `lo` lies in
+        if self._is_inside_after(last):
+            last += 1  # to the end of the interval that `hi` lies in
         if first < 0 or last > len(boundaries):
             return None
         return list(zip(boundaries[first:last:2], boundaries[first + 1 : last : 2], strict=True))

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 _LOG = get_logger(__name__)
-_EXPECTED_ERRORS = 1
-"""With more keys, a filter is expected to make more errors than these, and hardly excludes a file."""
+_MOST_FALSE_POSITIVES = 1
+"""A filter is not read for so many keys that more false positives are expected: it would hardly exclude a file."""
 _ROWS_PER_VALUE = 8
 """A list is short if the file has at least this many rows for each value of it; reading a longer list does not pay."""
 
@@ -261,7 +261,7 @@ def _limit_keys(evidence: ColumnEvidence) -> NDArray[np.float64]:
     A short list makes no errors: it can be compared with any number of keys.
     """
     errors = np.maximum(error_rate(np.maximum(evidence.distinct, 0)), np.finfo(float).tiny)
-    most_keys = _EXPECTED_ERRORS / errors
+    most_keys = _MOST_FALSE_POSITIVES / errors
     has_short_list = evidence.complete & (evidence.distinct * _ROWS_PER_VALUE <= evidence.rows)
     return np.where(has_short_list, np.maximum(most_keys, evidence.rows), most_keys)
 

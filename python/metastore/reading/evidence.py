@@ -355,21 +355,24 @@ def _to_sortable(bounds: list[Any], column: Column) -> NDArray[Any]:
 
 
 def _find_detail_objects(lists: _FileLists, parts: Sequence[BlockEvidence], kind: str, files: int) -> DetailObjects:
-    """The objects of one kind with details of each data file."""
+    """Find the objects of one kind with details of each data file.
+
+    A data file has a number in the table, one in its block and one in the object with its details.
+    """
     objects: dict[ObjectRef, int] = {}
     object_index = np.full(files, _NO_OBJECT)
-    numbers = np.full(files, _NO_OBJECT)
-    ordinals = np.full(files, _NO_OBJECT)
+    file_in_object = np.full(files, _NO_OBJECT)
+    column_in_object = np.full(files, _NO_OBJECT)
     for part in parts:
         block_files = lists.read(part.block)
-        by_block_file = np.full(pc.max(block_files["file"]).as_py() + 1, _NO_OBJECT)
-        by_block_file[part.rows["file"].to_numpy()] = part.files
-        for ref, block_numbers, object_numbers in lists.list_details(part.block, kind):
-            positions = by_block_file[block_numbers]
-            is_in_part = positions != _NO_OBJECT
-            if is_in_part.any():
-                chosen = positions[is_in_part]
-                object_index[chosen] = objects.setdefault(ref, len(objects))
-                numbers[chosen] = object_numbers[is_in_part]
-                ordinals[chosen] = part.ordinal
-    return DetailObjects(tuple(objects), object_index, numbers, ordinals)
+        table_file_of_block_file = np.full(pc.max(block_files["file"]).as_py() + 1, _NO_OBJECT)
+        table_file_of_block_file[part.rows["file"].to_numpy()] = part.files
+        for ref, block_files_of_object, object_files in lists.list_details(part.block, kind):
+            table_files = table_file_of_block_file[block_files_of_object]
+            is_in_table = table_files != _NO_OBJECT
+            if is_in_table.any():
+                detailed_files = table_files[is_in_table]
+                object_index[detailed_files] = objects.setdefault(ref, len(objects))
+                file_in_object[detailed_files] = object_files[is_in_table]
+                column_in_object[detailed_files] = part.ordinal
+    return DetailObjects(tuple(objects), object_index, file_in_object, column_in_object)

@@ -44,6 +44,7 @@ MOST_LOOKED_UP = 16_384
 _BEYOND_ASCII = re.compile(r"([^/=]+)=[^/]*%(?:25)?[89A-Fa-f][0-9A-Fa-f]")
 """The column of a partition folder whose value has bytes beyond ASCII."""
 _NOT_EXCLUDED = -1
+_EXCLUDED_BY_CONJUNCT = frozenset({"SKIPPED_BY_VALUES", "SKIPPED"})
 _UNREADABLE = (DamagedObject, StoreNotReadable, FormatTooNew)
 
 
@@ -194,22 +195,31 @@ class FilePruner:
         reasons = self._choose_reasons(excluded, rows, self._has_statistics(columns))
         verdicts = []
         for file, reason in enumerate(reasons):
-            verdict = FileVerdict(
-                path=self._paths[file],
-                reason=reason,
-                rows=rows[file],
-                has_deletes=bool(self._deletes[file]),
-            )
-            if reason in ("SKIPPED_BY_VALUES", "SKIPPED"):
-                verdict = _name_conjunct(verdict, conditions[excluded.conjuncts[file]])
-            elif reason == "KEPT_COLUMN_UNKNOWN":
-                verdict = replace(verdict, statistic=_join_names(columns))
-            verdicts.append(verdict)
+            conjunct = conditions[excluded.conjuncts[file]] if reason in _EXCLUDED_BY_CONJUNCT else None
+            verdicts.append(self._make_verdict(file, reason, rows[file], conjunct, columns))
         unreadable = {column.name: self._unreadable[column] for column in columns if column in self._unreadable}
         return Verdicts(tuple(verdicts), int(self._covered.sum()), _explain_unused(conjuncts) | unreadable)
 
+    def _make_verdict(
+        self, file: int, reason: str, rows: int | None, conjunct: Conjunct | None, columns: Sequence[Column]
+    ) -> FileVerdict:
+        """Make the verdict on a file, with the conjunct that excludes it, and the columns that decide."""
+        statistic = None
+        if conjunct is not None:
+            statistic = _join_names(list_columns(conjunct.condition))
+        elif reason == "KEPT_COLUMN_UNKNOWN":
+            statistic = _join_names(columns)
+        return FileVerdict(
+            path=self._paths[file],
+            reason=reason,
+            rows=rows,
+            has_deletes=bool(self._deletes[file]),
+            conjunct=None if conjunct is None else conjunct.text,
+            statistic=statistic,
+        )
+
     def _choose_reasons(self, excluded: _Excluded, rows: Sequence[int | None], has_statistics: Mask) -> list[str]:
-        """The first reason that holds for each file."""
+        """Choose the first reason that holds for each file."""
         is_empty = np.array([count == 0 for count in rows], bool)
         reasons = {
             "KEPT_FILE_UNKNOWN": ~self._covered,
@@ -223,7 +233,7 @@ class FilePruner:
         return chosen
 
     def _has_statistics(self, columns: Sequence[Column]) -> Mask:
-        """The files with statistics of any of these columns; all files if there are no columns."""
+        """Select the files with statistics of any of these columns; all files if there are no columns."""
         if not columns:
             return np.ones(len(self._covered), bool)
         has_any = ~self._covered
@@ -247,7 +257,7 @@ class FilePruner:
         self._facts[column] = build_column_facts(replace(evidence, analyzed=self._find_usable(evidence)))
 
     def _find_usable(self, evidence: ColumnEvidence) -> Mask:
-        """The files whose statistics of a column can be trusted."""
+        """Select the files whose statistics of a column can be trusted."""
         is_usable: Mask = evidence.analyzed.copy()
         is_usable[self._ambiguous_files.get(evidence.column.name.lower(), [])] = False
         return is_usable
@@ -307,12 +317,6 @@ class _Excluded:
         return mask
 
 
-def _name_conjunct(verdict: FileVerdict, conjunct: Conjunct) -> FileVerdict:
-    """Add the conjunct that excludes a file, and its columns."""
-    columns = list_columns(conjunct.condition)
-    return replace(verdict, conjunct=conjunct.text, statistic=_join_names(columns))
-
-
 def _join_names(columns: Sequence[Column]) -> str:
     return ", ".join(column.name for column in columns)
 
@@ -338,7 +342,7 @@ def _fill_unknown(rows: int | None, count: int) -> int | None:
 
 
 def _explain_unused(conjuncts: Sequence[Conjunct]) -> dict[str, str]:
-    """The reasons why conjuncts can skip no file."""
+    """Explain why conjuncts can skip no file."""
     reasons = {}
     for conjunct in conjuncts:
         condition = conjunct.condition
