@@ -40,14 +40,14 @@ class Bars:
     Attributes:
         column: The column of the answer to whose right the bars are drawn.
         shares: The length of each row's bar, from 0 to 1.
-        heading: The heading of the numbers that the bars show, if these are not the column's.
-        numbers: These numbers as texts, one a row.
+        heading: The heading of the densities; empty if the bars show the column's own numbers.
+        densities: The densities that the bars show as texts, one a row; empty if they show the column's own numbers.
     """
 
     column: str
     shares: tuple[float, ...]
     heading: str = ""
-    numbers: tuple[str, ...] = ()
+    densities: tuple[str, ...] = ()
 
 
 def measure_bars(answer: Answer) -> Bars | None:
@@ -72,7 +72,7 @@ def _measure_bins(answer: Answer) -> Bars:
         column="count",
         shares=_shares(densities),
         heading=f"per {unit}",
-        numbers=tuple(map(format_number, densities)),
+        densities=tuple(map(format_number, densities)),
     )
 
 

@@ -143,7 +143,7 @@ _SHARES = {"null_percentage": _null_share, "top_value": top_share}
 
 
 def _with_bars(columns: dict[str, DisplayColumn], measured: bars.Bars, rows: int) -> dict[str, DisplayColumn]:
-    """The same columns, with bars to the right of their numbers."""
+    """Return the columns with bars to the right of their numbers."""
     with_bars = {}
     for name, column in columns.items():
         with_bars[name] = column
@@ -153,20 +153,20 @@ def _with_bars(columns: dict[str, DisplayColumn], measured: bars.Bars, rows: int
 
 
 def _bar_columns(name: str, column: DisplayColumn, measured: bars.Bars, rows: int) -> dict[str, DisplayColumn]:
-    """A column of counts and the bars to its right; if the bars show densities, these get a column in between."""
+    """Return a column with its bars: counts and bars, or counts, densities and bars if the bars show densities."""
     shares = measured.shares[:rows]
-    numbers = measured.numbers[:rows]
+    densities = measured.densities[:rows]
     blocks = tuple(map(bars.draw_bar, shares))
     bar = DisplayColumn("", blocks, bars.WIDTH, is_bar=True, shares=shares)
-    if not numbers:
+    if not densities:
         return {name: replace(column, shares=shares), bars.BARS: bar}
-    width = max(map(len, [measured.heading, *numbers]))
-    density = DisplayColumn(measured.heading, numbers, width, is_number=True, shares=shares)
+    width = max(map(len, [measured.heading, *densities]))
+    density = DisplayColumn(measured.heading, densities, width, is_number=True, shares=shares)
     return {name: column, bars.DENSITY: density, bars.BARS: bar}
 
 
 def _select_columns(answer: Answer, columns: dict[str, DisplayColumn], width: int) -> list[str]:
-    """The names of the columns that fit a width."""
+    """Return the names of the columns that fit a width."""
     least_widths = {name: _least_width(column) for name, column in columns.items()}
     for name in _removal_order(answer, columns):
         if _total_width(least_widths.values()) <= width:
@@ -176,7 +176,7 @@ def _select_columns(answer: Answer, columns: dict[str, DisplayColumn], width: in
 
 
 def _removal_order(answer: Answer, columns: dict[str, DisplayColumn]) -> list[str]:
-    """The names of the columns in the order of removal; the first column and keys stay, unless they are listed."""
+    """List the columns in the order of removal; the first column and keys stay, unless they are listed."""
     listed = [name for name in _REMOVED_FIRST.get(answer.kind, ()) if name in columns]
     names = list(columns)[1:]
     removable = [name for name in reversed(names) if not columns[name].is_key]
@@ -193,7 +193,7 @@ def _least_width(column: DisplayColumn) -> int:
 
 
 def _narrow_columns(columns: dict[str, DisplayColumn], width: int) -> dict[str, DisplayColumn]:
-    """The same columns, narrowed from the widest one on until all fit."""
+    """Return the columns, narrowed from the widest one on until all fit."""
     widths = [column.width for column in columns.values()]
     least_widths = list(map(_least_width, columns.values()))
     _narrow_widths(widths, least_widths, width)
@@ -212,7 +212,7 @@ def _narrow_widths(widths: list[int], least_widths: Sequence[int], total: int) -
 
 
 def _cut(column: DisplayColumn, width: int) -> DisplayColumn:
-    """The same column with texts and bars that fit a width."""
+    """Return the column with texts and bars that fit a width."""
     if column.is_bar:
         cells = [bars.draw_bar(share or 0.0, width) for share in column.shares]
         return replace(column, cells=tuple(cells), width=width)
