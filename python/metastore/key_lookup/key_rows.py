@@ -234,7 +234,7 @@ def _convert_keys(keys: DataFrame, names: Sequence[str], key_table: _KeyTable) -
         field = _find_key_field(keys, name, key_column.column)
         key_type = keys.schema[field].dataType.simpleString()
         value, is_exact = convert_key(quote_name([field]), key_type, key_column.column)
-        if is_exact != "true":
+        if is_exact is not None:
             frame = frame.where(is_exact)
         expressions.append(key_column.key_sql(value))
     return frame.selectExpr(*expressions)

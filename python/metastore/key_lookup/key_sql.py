@@ -111,23 +111,23 @@ _FAMILIES = {
 NULL_TYPE = "void"
 
 
-def convert_key(name: str, key_type: str, column: Column) -> tuple[str, str]:
-    """Write SQL that casts a key to the column's type, and SQL of whether the cast is exact.
+def convert_key(name: str, key_type: str, column: Column) -> tuple[str, str | None]:
+    """Write SQL that casts a key to the column's type, and SQL of whether the cast is exact; None if it always is.
 
     A key that no value of the column's type equals, such as 3000000000 for an int, is in no row.
     """
     column_type = column.type
     if key_type == column_type:
-        return name, "true"
+        return name, None
     value = f"try_cast({name} AS {column_type})"
     if key_type == NULL_TYPE:
-        return value, "true"
+        return value, None
     family = _family(column_type)
     if _family(key_type) != family:
         message = f"{column.name} is {key_type}, the table's column is {column_type}"
         raise InvalidArgument("keys", message, "Cast one of the two.")
     if family in ("text", column_type):
-        return value, "true"
+        return value, None
     return value, f"{name} <=> try_cast({value} AS {key_type})"
 
 
