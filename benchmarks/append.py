@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 IDENTITY = TableIdentity("iceberg", "7d2a3a3e-0000-4000-8000-000000000001", "/w/t", "db.t")
 KINDS = {"id": "bigint", "quantity": "int", "customer": "int", "day": "int", "price": "double", "shop": "string"}
 ENCODINGS = {"bigint": "long", "int": "long", "double": "double", "string": "binary"}
-COLUMNS = tuple(Column(str(i), (name,), kind, ENCODINGS[kind]) for i, (name, kind) in enumerate(KINDS.items()))
+COLUMNS = tuple(
+    Column(key=str(i), path=(name,), type=kind, encoding=ENCODINGS[kind])
+    for i, (name, kind) in enumerate(KINDS.items())
+)
 DETAILS = ("frequencies", "histograms", "sketches")
 ROWS, POOL, BYTES = 20_000, 40, 50 << 20
 READ: Counter[str] = Counter()
@@ -65,7 +68,7 @@ class Table:
     def append(self, number: int) -> None:
         """Add files that were analyzed, each by a task of its own."""
         for place in self.random.integers(0, 1 << 60, number):
-            file = DataFile(f"/w/t/data/{place:016x}.parquet", BYTES, ROWS, "parquet")
+            file = DataFile(path=f"/w/t/data/{place:016x}.parquet", size=BYTES, rows=ROWS, format="parquet")
             known = self.pool[self.random.integers(POOL)]
             rows = [(ordinal, 0, one) for ordinal, one in enumerate(known)]
             content = BlockContent("full", COLUMNS, (file,), block_rows(rows))
@@ -80,15 +83,33 @@ class Table:
         """
         manifest = self.store.read()
         facts = TableFacts(
-            *("iceberg", IDENTITY.uuid, "/w/t", "/w/t", "db.t", "db.t", str(len(self.files)), COLUMNS),
-            *(tuple(self.files), {}, True, True, "db.t"),
+            format="iceberg",
+            uuid=IDENTITY.uuid,
+            location="/w/t",
+            root="/w/t",
+            name="db.t",
+            identifier="db.t",
+            snapshot=str(len(self.files)),
+            columns=COLUMNS,
+            files=tuple(self.files),
+            defaults={},
+            absent_is_null=True,
+            local=True,
+            snapshot_sql="db.t",
         )
         known = manifest.blocks if manifest else ()
         coverage = Coverage(read_block_files(self.store, [*known, *self.blocks]), facts.files)
         nodes = manifest.nodes if manifest and keep else ()
         level = write_table_level(self.store, facts, coverage, TableLevelOptions(), nodes=nodes)
         if keep:
-            change = ManifestChange(IDENTITY, tuple(self.blocks), {}, level.snapshot, {}, level.nodes)
+            change = ManifestChange(
+                identity=IDENTITY,
+                blocks=tuple(self.blocks),
+                replacements={},
+                snapshot=level.snapshot,
+                settings={},
+                nodes=level.nodes,
+            )
             self.store.commit(IDENTITY, change)
             self.blocks = []
 

@@ -110,14 +110,14 @@ def build_store(path: str | Path, files: int, columns: int) -> Manifest:
         ordinals = range(first, min(first + writer.width, columns))
         writer.add(pa.concat_tables(_column(schema[i], i, files) for i in ordinals), ordinals)
     block = writer.finish("full", {}, TABLE, {})
-    committed = store.commit(TABLE, lambda _: Manifest(TABLE, (block,)))
+    committed = store.commit(TABLE, lambda _: Manifest(table=TABLE, blocks=(block,)))
     assert committed is not None
     return committed
 
 
 def _schema_column(ordinal: int) -> Column:
     kind = TYPES[ordinal % len(TYPES)]
-    return Column(str(ordinal + 1), (f"column_{ordinal:04}",), kind, encoding_of(kind))
+    return Column(key=str(ordinal + 1), path=(f"column_{ordinal:04}",), type=kind, encoding=encoding_of(kind))
 
 
 def _files(files: int) -> pa.Table:

@@ -30,7 +30,9 @@ def columns() -> tuple[Column, ...]:
     """A third of each encoding."""
     kinds = {"long": "bigint", "double": "double", "binary": "string"}
     names = (ENCODINGS[i % 3] for i in range(COLUMNS))
-    return tuple(Column(str(i), (f"column_{i}",), kinds[name], name) for i, name in enumerate(names))
+    return tuple(
+        Column(key=str(i), path=(f"column_{i}",), type=kinds[name], encoding=name) for i, name in enumerate(names)
+    )
 
 
 def values(column: Column, number: int, seed: int) -> list[object]:
@@ -72,10 +74,17 @@ def write(folder: Path) -> int:
     whole = SummaryRef(store.put("table-frequencies", ordered, groups), tuple(range(COLUMNS)))
     facts = {"exact": True, "files": 8, "files_total": 8, "rows": 10**6, "physical_rows": 10**6}
     snapshot = Snapshot(
-        "1", "2026-01-31T12:00:00Z", "full", columns=found, size_bytes=1, live_size_bytes=1, frequencies=(whole,),
-        **facts, **put,
-    )  # fmt: skip
-    store.commit(identity, lambda _: Manifest(identity, (), (snapshot,)))
+        id="1",
+        analyzed_at="2026-01-31T12:00:00Z",
+        computed="full",
+        columns=found,
+        size_bytes=1,
+        live_size_bytes=1,
+        frequencies=(whole,),
+        **facts,
+        **put,
+    )
+    store.commit(identity, lambda _: Manifest(table=identity, blocks=(), snapshots=(snapshot,)))
     return sum(path.stat().st_size for path in folder.rglob("*.parquet"))
 
 

@@ -39,7 +39,11 @@ LIMIT_MB = 1024
 
 def columns(number: int) -> list[Column]:
     """Integers, doubles and strings in equal parts."""
-    return [Column(str(i + 1), (f"c{i}",), *KINDS[i % 3]) for i in range(number)]
+    listed = []
+    for i in range(number):
+        spark_type, encoding = KINDS[i % len(KINDS)]
+        listed.append(Column(key=str(i + 1), path=(f"c{i}",), type=spark_type, encoding=encoding))
+    return listed
 
 
 def write(path: Path, number: int, size: int, groups: int) -> int:
@@ -64,11 +68,16 @@ def write(path: Path, number: int, size: int, groups: int) -> int:
 def analyze(path: Path, rows: int, number: int) -> None:
     """Runs the task in this process and prints its peak memory."""
     before = _peak()
-    file = DataFile(str(path), path.stat().st_size, rows, "parquet")
+    file = DataFile(path=str(path), size=path.stat().st_size, rows=rows, format="parquet")
     place = TaskStore(str(path.parent / "store"))
-    destination = BlockDestination(place, TableIdentity("iceberg", "u", "/", "t"), SETTINGS, 1 << 30)
+    destination = BlockDestination(
+        store=place, table=TableIdentity("iceberg", "u", "/", "t"), settings=SETTINGS, budget=1 << 30
+    )
     start = time.perf_counter()
-    run_block_task(destination, BlockTask("full", tuple(columns(number)), (file,), {}, absent_is_null=True))
+    run_block_task(
+        destination,
+        BlockTask(depth="full", columns=tuple(columns(number)), files=(file,), defaults={}, absent_is_null=True),
+    )
     print(json.dumps({"peak_mb": _peak(), "idle_mb": before, "seconds": time.perf_counter() - start}))
 
 

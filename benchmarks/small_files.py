@@ -190,7 +190,10 @@ def one_column(opened: Statistics, folder: Path, names: list[str]) -> dict[str, 
     """Processor time of one column of one data file: analyzed among all columns, and looked up alone."""
     path = str(next(iter(sorted(folder.glob("*.parquet")))))
     kinds = {row["column_name"]: row["column_type"] for row in opened.summary()}
-    wanted = [FileColumn(Column(name, (name,), kind, encoding_of(kind))) for name, kind in kinds.items()]
+    wanted = [
+        FileColumn(Column(key=name, path=(name,), type=kind, encoding=encoding_of(kind)))
+        for name, kind in kinds.items()
+    ]
     start = time.process_time()
     analyze_parquet(path, wanted)
     analyzed = (time.process_time() - start) / len(wanted)

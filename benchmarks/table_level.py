@@ -192,7 +192,7 @@ def main() -> None:
     arguments.add_argument("--runs", type=int, default=30)
     asked = arguments.parse_args()
     random = np.random.default_rng(1)
-    columns = [Column(str(i), (f"c{i}",), "bigint", "long") for i in range(asked.columns)]
+    columns = [Column(key=str(i), path=(f"c{i}",), type="bigint", encoding="long") for i in range(asked.columns)]
     pool = [[file_statistics(random) for _ in columns] for _ in range(POOL)]
     table = Table(columns, pool, asked.files)
     build = merging(table.merged)

@@ -106,7 +106,7 @@ _SEPARATORS = {"expressions": "; "}
 SOURCES = ("argument", "spark", "environment", "file")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Setting:
     """One setting: its names, meaning and default.
 
@@ -136,7 +136,7 @@ class Setting:
         return "METASTORE_" + self.field.upper()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ResolvedSetting:
     """A setting with its value and the source of the value.
 

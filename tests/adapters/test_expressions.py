@@ -12,7 +12,7 @@ from metastore.errors import AnalyzeFailed
 from metastore.format.table_column import Column
 
 FACTS = SimpleNamespace(name="db.t")
-LOWER = Column("expression:0", ("lower(name)",), "string", "binary")
+LOWER = Column(key="expression:0", path=("lower(name)",), type="string", encoding="binary")
 
 
 @pytest.fixture

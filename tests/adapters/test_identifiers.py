@@ -9,7 +9,7 @@ from metastore.errors import ColumnNotFound, InvalidArgument
 from metastore.format.table_column import Column
 
 COLUMNS = [
-    Column(str(key), path, "int", "long")
+    Column(key=str(key), path=path, type="int", encoding="long")
     for key, path in enumerate((("odd name",), ("a.b",), ("st", "x"), ("st", "y.z"), ("Up",), ("tick`s",)))
 ]
 

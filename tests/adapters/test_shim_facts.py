@@ -19,7 +19,9 @@ def read(spark, kind: str, text: str | None):
     if parsed.isEmpty():
         return "unknown"
     stored = parsed.get()
-    return parse_stored_value(None if stored.isEmpty() else stored.get(), Column("k", ("p",), kind, encoding_of(kind)))
+    return parse_stored_value(
+        None if stored.isEmpty() else stored.get(), Column(key="k", path=("p",), type=kind, encoding=encoding_of(kind))
+    )
 
 
 def java_type(spark, kind: str):
@@ -71,7 +73,7 @@ def test_values(spark, sql, value):
 
     execution = spark.sql(f"SELECT {sql}")._jdf.queryExecution()
     kind = execution.analyzed().schema().head().dataType()
-    column = Column("k", ("p",), kind.catalogString(), encoding_of(kind.catalogString()))
+    column = Column(key="k", path=("p",), type=kind.catalogString(), encoding=encoding_of(kind.catalogString()))
     found = execution.toRdd().first().get(0, kind)
     stored = jvm_session.find_shim_package(spark).tables.StoredText.render(found, kind).get()
     assert repr(parse_stored_value(stored, column)) == repr(to_stored_value(value, column))

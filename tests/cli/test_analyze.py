@@ -23,7 +23,21 @@ from metastore.spark import local_session
 )
 def test_analyze_hands_its_options_on(run, monkeypatch, typed, given):
     seen = {}
-    report = AnalyzeReport("db.t", "parquet", "1", 1, 1, 1, 10, 3, 100, 5, committed=True, refused=(), seconds=1.0)
+    report = AnalyzeReport(
+        table="db.t",
+        format="parquet",
+        snapshot="1",
+        files=1,
+        files_read=1,
+        files_total=1,
+        rows=10,
+        columns=3,
+        bytes_read=100,
+        objects=5,
+        committed=True,
+        refused=(),
+        seconds=1.0,
+    )
     monkeypatch.setattr(local_session, "start_local_spark", lambda _: nullcontext("spark"))
     monkeypatch.setattr(metastore, "analyze", lambda *_, **options: seen.update(options) or report)
     run("analyze", "db.t", *typed)

@@ -63,7 +63,7 @@ def test_every_verb_is_tried():
 
 @pytest.mark.parametrize("verb", BY_NAME)
 def test_an_answer_with_odd_values(run, monkeypatch, verb):
-    answer = Answer(verb, "db.t", tuple(ODD), (ODD,))
+    answer = Answer(kind=verb, subject="db.t", columns=tuple(ODD), rows=(ODD,))
     function = verb.replace("-", "_")
     monkeypatch.setattr(LocalSpark, "start", lambda _: nullcontext())
     monkeypatch.setattr("metastore.spark.session.call_function", lambda *_, **__: answer)

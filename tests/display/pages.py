@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -21,7 +22,12 @@ def names_of(function):
 
 def answer(function, rows, kind=Answer):
     columns = names_of(function)
-    return kind(function, "cat.db.t", columns, tuple({**dict.fromkeys(columns), **row} for row in rows))
+    return kind(
+        kind=function,
+        subject="cat.db.t",
+        columns=columns,
+        rows=tuple({**dict.fromkeys(columns), **row} for row in rows),
+    )
 
 
 def summary_row(name, column_type="bigint", **more):
@@ -60,7 +66,7 @@ def column(name, column_type="bigint", values=("a value of some length",) * 8, e
 
 def contents(*columns, **more):
     rows = answer("summary", [one.summary for one in columns], Summary)
-    return Contents(Summary(*(rows.kind, rows.subject, rows.columns, rows.rows), current=True), columns, **more)
+    return Contents(summary=replace(rows, current=True), columns=columns, **more)
 
 
 class Page(HTMLParser):

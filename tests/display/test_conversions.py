@@ -34,7 +34,7 @@ def test_answers_are_arrow_streams(location, verb):
 
 def test_an_empty_answer_keeps_its_types(location):
     files = metastore.open(str(location)).files()
-    empty = metastore.Answer("files", "db.t", files.columns, (), files.schema)
+    empty = metastore.Answer(kind="files", subject="db.t", columns=files.columns, rows=(), schema=files.schema)
     assert pl.DataFrame(empty).schema == pl.DataFrame(files).schema
     assert pa.table(empty).schema == files.schema
 
@@ -42,7 +42,7 @@ def test_an_empty_answer_keeps_its_types(location):
 def answer_of(kind: str, names: str, *rows: tuple) -> metastore.Answer:
     columns = tuple(names.split())
     cells = tuple(dict(zip(columns, row, strict=True)) for row in rows)
-    return metastore.Answer(kind, "db.t", columns, cells, column_name="price")
+    return metastore.Answer(kind=kind, subject="db.t", columns=columns, rows=cells, column_name="price")
 
 
 def histogram(*bins: tuple) -> metastore.Answer:

@@ -56,16 +56,18 @@ def test_in_a_notebook(location):
 
 def test_values_cannot_become_markup():
     row = {"path": "<b>[red]x[/red]</b>", "rows": 1}
-    answer = metastore.Answer("files", "<i>t</i>", ("path", "rows"), (row,))
+    answer = metastore.Answer(kind="files", subject="<i>t</i>", columns=("path", "rows"), rows=(row,))
     assert "&lt;b&gt;" not in html.render(answer)  # of a path, the last part is shown
     assert "<i>t</i>" not in html.render(answer)
-    assert "[red]x[" in on_terminal(metastore.Answer("x", "", ("a",), ({"a": "[red]x[/red]"},)), 80)
+    assert "[red]x[" in on_terminal(
+        metastore.Answer(kind="x", subject="", columns=("a",), rows=({"a": "[red]x[/red]"},)), 80
+    )
 
 
 def histogram(*bins: tuple[str, str, int]) -> metastore.Answer:
     names = ("bin", "lo", "hi", "count", "distinct")
     rows = tuple(dict(zip(names, (i, *one, 1), strict=True)) for i, one in enumerate(bins))
-    return metastore.Answer("histogram", "db.t", names, rows, column_name="price")
+    return metastore.Answer(kind="histogram", subject="db.t", columns=names, rows=rows, column_name="price")
 
 
 def test_bars_show_the_numbers_beside_them():
@@ -88,7 +90,10 @@ def test_a_histogram_is_drawn_in_a_notebook():
 
 def test_wide_characters_take_two_places():
     answer = metastore.Answer(
-        "x", "", ("value", "next"), ({"value": "日本", "next": "a"}, {"value": "NL", "next": "b"})
+        kind="x",
+        subject="",
+        columns=("value", "next"),
+        rows=({"value": "日本", "next": "a"}, {"value": "NL", "next": "b"}),
     )
     assert plain_text.render(answer).splitlines() == ["value  next", "日本   a", "NL     b"]
     assert on_terminal(answer, 80).splitlines() == ["value  next", "日本   a", "NL     b"]
@@ -97,7 +102,9 @@ def test_wide_characters_take_two_places():
 
 def test_the_end_of_a_path_that_is_cut_stays():
     paths = [f"data/00000-46-5bd54206-7fd9-4074-8ef2-6e41de462931-0-0000{i}.parquet" for i in (1, 2)]
-    answer = metastore.Answer("files", "", ("path", "size"), tuple({"path": path, "size": 7} for path in paths))
+    answer = metastore.Answer(
+        kind="files", subject="", columns=("path", "size"), rows=tuple({"path": path, "size": 7} for path in paths)
+    )
     shown = [line.split()[0] for line in on_terminal(answer, 40).splitlines()[1:3]]
     assert [path.count(shortening.ELLIPSIS) for path in shown] == [1, 1]
     assert [path.rpartition("-")[2] for path in shown] == ["00001.parquet", "00002.parquet"]
@@ -161,14 +168,16 @@ def test_times_lose_their_seconds_before_more():
 
 def test_a_filtered_summary_looks_like_a_summary(location):
     rows = [{**row, "rows_read": 10, "rows_total": 20} for row in metastore.open(str(location)).summary()]
-    shown = on_terminal(Summary("filtered_summary", "SELECT", tuple(rows[0]), tuple(rows)), 160)
+    shown = on_terminal(
+        Summary(kind="filtered_summary", subject="SELECT", columns=tuple(rows[0]), rows=tuple(rows)), 160
+    )
     assert "10 of 20 rows read for this" in shown
     assert shown.splitlines()[1].split() == (GOLDEN / "summary-160.txt").read_text("utf-8").splitlines()[1].split()
 
 
 def test_the_zone_of_timestamps_is_shown(location):
     rows = [{**row, "column_type": "timestamp"} for row in metastore.open(str(location)).summary()]
-    answer = Summary("summary", "db.t", tuple(rows[0]), tuple(rows), zone="Europe/Zurich")
+    answer = Summary(kind="summary", subject="db.t", columns=tuple(rows[0]), rows=tuple(rows), zone="Europe/Zurich")
     assert "timestamps in Europe/Zurich" in plain_text.render_complete(answer)
     assert "timestamps in" not in plain_text.render_complete(metastore.open(str(location)).summary())
 
@@ -194,7 +203,7 @@ def test_nothing_is_left_out_silently(kind, width):
     values = dict.fromkeys(names, "12345678-90ab-cdef-1234-567890abcdef")
     values |= {field.name: 123456789 for field in FUNCTIONS[kind] if pa.types.is_integer(field.type)}
     values |= {field.name: 0.123456789 for field in FUNCTIONS[kind] if pa.types.is_floating(field.type)}
-    shown = on_terminal(metastore.Answer(kind, "db.t", names, (values,)), width)
+    shown = on_terminal(metastore.Answer(kind=kind, subject="db.t", columns=names, rows=(values,)), width)
     assert max(map(len, shown.splitlines())) <= width
     text = " ".join(shown.split())
     unsaid = columns.IN_CAPTION.get(kind, ())
@@ -204,12 +213,14 @@ def test_nothing_is_left_out_silently(kind, width):
 def test_a_summary_shows_what_is_approximate(location):
     exact = metastore.open(str(location)).summary()[0]
     rows = ({**exact, "distinct_error": 0.016}, {**exact, "exact": False, "max": "9"}, {**exact, "max": "zz\u2026"})
-    lines = on_terminal(Summary("summary", "db.t", tuple(exact), rows), 120).splitlines()
+    lines = on_terminal(Summary(kind="summary", subject="db.t", columns=tuple(exact), rows=rows), 120).splitlines()
     assert "~20" in lines[2]
     assert "~-5" in lines[3]
     assert "~9" in lines[3]
     assert "~" not in lines[4]
-    whole = plain_text.render_complete(Summary("summary", "db.t", tuple(exact), rows)).splitlines()
+    whole = plain_text.render_complete(
+        Summary(kind="summary", subject="db.t", columns=tuple(exact), rows=rows)
+    ).splitlines()
     assert ["~20" in whole[1], "~9" in whole[2], whole[4].startswith("~ approximate: ")] == [True] * 3
     assert lines[5].startswith("~ approximate: distinct values have a standard error of at most 1.6 % (two of three")
 
@@ -220,7 +231,7 @@ def test_numbers_in_which_deleted_rows_count_are_approximate(location):
     for name in ("approx_unique", "avg", "q50", "max"):
         assert cells.format_marked_cell(deleted, name) == f"~{cells.format_marked_cell(exact, name)}"
     assert cells.format_marked_cell(deleted, "null_percentage") == cells.format_marked_cell(exact, "null_percentage")
-    shown = on_terminal(Summary("summary", "db.t", tuple(exact), (deleted,)), 160)
+    shown = on_terminal(Summary(kind="summary", subject="db.t", columns=tuple(exact), rows=(deleted,)), 160)
     assert "those of all rows in the data files, deleted ones too" in " ".join(shown.split())
 
 
@@ -228,7 +239,7 @@ def test_quartiles_that_are_near_are_marked_with_their_error(location):
     row = {**metastore.open(str(location)).summary()[0], "q25": "1", "q50": "2", "q75": "3"}
     known = {"a": 0.0, "b": 0.00123, "c": None}
     rows = tuple({**row, "column_name": name} for name in (*known, "d"))
-    summary = Summary("summary", "db.t", tuple(row), rows, measure_ranks=lambda: known)
+    summary = Summary(kind="summary", subject="db.t", columns=tuple(row), rows=rows, measure_ranks=lambda: known)
     for shown in (on_terminal(summary, 200), repr(pickle.loads(pickle.dumps(summary))), summary._repr_html_()):  # noqa: S301 - ours
         assert [shown.count(mark) for mark in ("~1", "~2", "~3")] == [2, 2, 2]
         assert (
@@ -240,14 +251,14 @@ def test_quartiles_that_are_near_are_marked_with_their_error(location):
 
 
 def test_an_empty_answer_has_its_heads():
-    answer = metastore.Answer("files", "db.t", ("path", "rows"), ())
+    answer = metastore.Answer(kind="files", subject="db.t", columns=("path", "rows"), rows=())
     assert plain_text.render(answer) == "db.t\npath  rows"
     assert "<thead>" in answer._repr_html_()
 
 
 def test_long_answers_are_cut_and_say_so():
     rows = tuple({"path": f"/w/{i}", "rows": i} for i in range(2300))
-    answer = metastore.Answer("files", "db.t", ("path", "rows"), rows)
+    answer = metastore.Answer(kind="files", subject="db.t", columns=("path", "rows"), rows=rows)
     assert plain_text.render(answer).splitlines()[-1].startswith("2,250 more rows")
     assert "300 more rows" in answer._repr_html_()
     assert len(plain_text.render_complete(answer).splitlines()) == 2301
@@ -304,7 +315,21 @@ def test_an_answer_travels(location):
 
 def test_the_report_of_an_analyze_is_a_table_in_a_notebook():
     left_out = (Refusal("a<b", "it is <no> column"),)
-    report = AnalyzeReport("db.t", "parquet", "1", 1, 1, 1, 2_000_000, 3, 100, 5, True, left_out, 1.0)  # noqa: FBT003
+    report = AnalyzeReport(
+        table="db.t",
+        format="parquet",
+        snapshot="1",
+        files=1,
+        files_read=1,
+        files_total=1,
+        rows=2_000_000,
+        columns=3,
+        bytes_read=100,
+        objects=5,
+        committed=True,
+        refused=left_out,
+        seconds=1.0,
+    )
     page = report._repr_html_()
     assert "<bdi>db.t</bdi>" in page
     assert "2,000,000" in page

@@ -142,7 +142,7 @@ def test_json_holds_it_and_shows_it(hostile_table, command):
 
 
 def test_a_lone_surrogate_is_shown():
-    answer = metastore.Answer("files", "t", ("path",), ({"path": "/a\udc80"},))
+    answer = metastore.Answer(kind="files", subject="t", columns=("path",), rows=({"path": "/a\udc80"},))
     assert "\\udc80" in repr(answer)
     assert not acts(answer._repr_html_())
 

@@ -38,7 +38,13 @@ def _leaves(path: tuple[str, ...], column: exp.ColumnDef) -> Iterator[Column]:
     collation = next((one.kind.this.name for one in column.find_all(exp.ColumnConstraint) if one.kind), None)
     if collation is None and " collate " in spelled:
         spelled, _, collation = spelled.partition(" collate ")
-    yield Column(".".join(path), path, spelled, encoding_of(spelled), collation and collation.upper())
+    yield Column(
+        key=".".join(path),
+        path=path,
+        type=spelled,
+        encoding=encoding_of(spelled),
+        collation=collation and collation.upper(),
+    )
 
 
 def is_kept(columns: list[Column], zone: dict[str, Any], filter_: str, time_zone: str) -> bool:
@@ -63,7 +69,10 @@ def is_kept(columns: list[Column], zone: dict[str, Any], filter_: str, time_zone
 def _expressions_of(zone: dict[str, Any]) -> list[Column]:
     """The expressions that have statistics of their own: those with a type."""
     types = {name: said["type"].lower() for name, said in zone["columns"].items() if "type" in said}
-    return [Column(f"{EXPRESSION}{name}", (name,), kind, encoding_of(kind)) for name, kind in types.items()]
+    return [
+        Column(key=f"{EXPRESSION}{name}", path=(name,), type=kind, encoding=encoding_of(kind))
+        for name, kind in types.items()
+    ]
 
 
 class _ListedValues:

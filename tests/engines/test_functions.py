@@ -75,7 +75,7 @@ def is_doubtful(value: object) -> bool:
 @pytest.mark.parametrize(("column", "kind"), CASES)
 def test_the_values_of_a_result_are_those_that_spark_makes_it_of(spark, column, kind, zone):
     values, made, asked = CASES[column, kind]
-    subject = Column("1", (column,), kind, encoding_of(kind))
+    subject = Column(key="1", path=(column,), type=kind, encoding=encoding_of(kind))
     terms = TermReader(ColumnNames([subject], "t"), zone, lambda _: None)
     with conf(spark, spark__sql__session__timeZone=zone, spark__sql__ansi__enabled="false"):
         rows = spark.createDataFrame(
@@ -102,7 +102,7 @@ def test_the_values_of_a_result_are_those_that_spark_makes_it_of(spark, column, 
 
 
 COLUMNS = [
-    Column(str(at), (name,), kind, encoding_of(kind))
+    Column(key=str(at), path=(name,), type=kind, encoding=encoding_of(kind))
     for at, (name, kind) in enumerate(
         {"a": "int", "s": "string", "x": "binary", "c": "char(3)", "t": "timestamp", "day": "string",
          "e": "decimal(9,2)"}.items()
@@ -180,7 +180,7 @@ def test_bounds_and_filters_are_asked_of_the_column_itself():
 
 
 EXPRESSIONS = [
-    Column(f"expression:{at}", (text,), kind, encoding_of(kind))
+    Column(key=f"expression:{at}", path=(text,), type=kind, encoding=encoding_of(kind))
     for at, (text, kind) in enumerate(
         {"lower(name)": "string", "a+b": "int", "hour(t)": "int", "m['x']": "int", "year(old)": "int",
          "e * 2": "decimal(20,2)", "not ! sql": "int", "lower(gone)": "string",
@@ -188,10 +188,13 @@ EXPRESSIONS = [
     )
 ]  # fmt: skip
 THEN = [
-    Column("1", ("name",), "string", "binary"), Column("2", ("a",), "int", "long"), Column("3", ("b",), "int", "long"),
-    Column("4", ("t",), "timestamp", "long"), Column("5", ("m",), "map<string,int>", None),
-    Column("6", ("e",), "decimal(9,2)", "long"),
-]  # fmt: skip
+    Column(key="1", path=("name",), type="string", encoding="binary"),
+    Column(key="2", path=("a",), type="int", encoding="long"),
+    Column(key="3", path=("b",), type="int", encoding="long"),
+    Column(key="4", path=("t",), type="timestamp", encoding="long"),
+    Column(key="5", path=("m",), type="map<string,int>", encoding=None),
+    Column(key="6", path=("e",), type="decimal(9,2)", encoding="long"),
+]
 
 
 @pytest.mark.parametrize(
@@ -214,8 +217,11 @@ THEN = [
 )
 def test_an_expression_that_has_statistics_is_asked_as_a_column(filter_, expression):
     renamed = {"1": "label"}
-    now = [Column(one.key, (renamed.get(one.key, one.path[0]),), one.type, one.encoding) for one in THEN]
-    now.append(Column("7", ("name",), "string", "binary"))
+    now = [
+        Column(key=one.key, path=(renamed.get(one.key, one.path[0]),), type=one.type, encoding=one.encoding)
+        for one in THEN
+    ]
+    now.append(Column(key="7", path=("name",), type="string", encoding="binary"))
     (conjunct,) = parse_filter(filter_, now, "t", "UTC", index_expressions(EXPRESSIONS, THEN))
     parts = getattr(conjunct.condition, "parts", (conjunct.condition,))
     found = [one.column.name for one in parts if isinstance(one, Member) and one.column.is_expression]
@@ -223,7 +229,7 @@ def test_an_expression_that_has_statistics_is_asked_as_a_column(filter_, express
 
 
 def test_an_expression_of_a_column_that_has_another_type_now_is_not_asked():
-    now = [one if one.key != "2" else Column("2", ("a",), "bigint", "long") for one in THEN]
+    now = [one if one.key != "2" else Column(key="2", path=("a",), type="bigint", encoding="long") for one in THEN]
     (conjunct,) = parse_filter("a + b > 3", now, "t", "UTC", index_expressions(EXPRESSIONS, THEN))
     assert isinstance(conjunct.condition, Unknown)
 

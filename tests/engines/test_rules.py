@@ -24,7 +24,7 @@ WITHOUT_RULE = {
 }  # fmt: skip
 """Expressions that the sources name for other reasons: names of columns, classes of many, what is refused."""
 COLUMNS = [
-    Column(str(i), (name,), kind, encoding_of(kind))
+    Column(key=str(i), path=(name,), type=kind, encoding=encoding_of(kind))
     for i, (name, kind) in enumerate(
         {"a": "int", "k": "bigint", "s": "string", "d": "double", "f": "float", "t": "timestamp", "n": "timestamp_ntz",
          "day": "date", "c": "char(3)", "e": "decimal(38,30)", "p": "boolean", "date": "date"}.items()
@@ -130,7 +130,7 @@ ZONE = {"rows": 10, "columns": {"a": {"lo": "1", "hi": "5", "nulls": 0}}}
 )  # fmt: skip
 def test_literals_are_typed_as_in_spark(column, lo, hi, filter_, kept):
     zone = {"rows": 10, "columns": {"a": ZONE["columns"]["a"], column: {"lo": lo, "hi": hi, "nulls": 0, "nans": 0}}}
-    columns = [Column(one.path[0], one.path, one.type, one.encoding) for one in COLUMNS]
+    columns = [Column(key=one.path[0], path=one.path, type=one.type, encoding=one.encoding) for one in COLUMNS]
     if column == "c":
         zone["columns"].pop("c")
     assert is_kept(columns, zone, filter_, "UTC") == kept
@@ -138,7 +138,7 @@ def test_literals_are_typed_as_in_spark(column, lo, hi, filter_, kept):
 
 def test_times_without_a_zone_are_of_the_zone():
     zone = {"rows": 10, "columns": {"t": {"lo": "'2024-03-01 00:00:00'", "hi": "'2024-03-02 00:00:00'", "nulls": 0}}}
-    columns = [Column("t", ("t",), "timestamp", "long")]
+    columns = [Column(key="t", path=("t",), type="timestamp", encoding="long")]
     assert not is_kept(columns, zone, "t > '2024-03-02 00:00:00'", "Asia/Tokyo")
     assert is_kept(columns, zone, "t > '2024-03-02 00:00:00Z'", "America/New_York")
     assert is_kept(columns, zone, "t > '2030-11-03 01:30:00'", "America/New_York")  # it comes twice

@@ -237,7 +237,7 @@ def test_folders_of_other_letters_are_read_as_spark_or_as_others_read_them(tmp_p
     table = pa.table({"id": range(4), "s": names})
     pa.dataset.write_dataset(table, tmp_path / "t", format="parquet", partitioning=["s"], partitioning_flavor="hive")
     written = describe_parquet_folder(tmp_path / "t")
-    column = Column('["s"]', ("s",), "string", "binary")
+    column = Column(key='["s"]', path=("s",), type="string", encoding="binary")
     for file in written.files:
         value = unquote(file.path.partition("/")[0].removeprefix("s="), "latin-1").encode()  # as Spark reads it
         file.columns[column] = {"rows": 1, "nulls": 0, "nans": 0, "distinct": 1, **bounds(value, value)}
@@ -253,7 +253,7 @@ def test_the_names_of_folders_have_percent_signs_too(tmp_path):
     folder.mkdir()
     pq.write_table(pa.table({"id": [1]}), folder / "0.parquet")
     written = describe_parquet_folder(tmp_path)
-    column = Column('["a:b"]', ("a:b",), "string", "binary")
+    column = Column(key='["a:b"]', path=("a:b",), type="string", encoding="binary")
     value = "Ã¤".encode()
     written.files[0].columns[column] = {"rows": 1, "nulls": 0, "nans": 0, "distinct": 1, **bounds(value, value)}
     written.write("1")

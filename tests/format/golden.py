@@ -71,11 +71,20 @@ ORDINARY: dict[str, tuple[Any, Any]] = {
 def columns() -> tuple[Column, ...]:
     """One column of every type, and names that need care."""
     flat = [
-        Column(str(i + 1), (f"c_{i}",), kind, encoding_of(kind), "UTF8_LCASE" if "collate" in kind else None)
+        Column(
+            key=str(i + 1),
+            path=(f"c_{i}",),
+            type=kind,
+            encoding=encoding_of(kind),
+            collation="UTF8_LCASE" if "collate" in kind else None,
+        )
         for i, kind in enumerate(EXTREMES)
     ]
     names = [("a", "b"), ("we.ird", "back`quote"), ("naïve ünïcode 😀",), ("",)]
-    return (*flat, *(Column(str(100 + i), name, "bigint", "long") for i, name in enumerate(names)))
+    return (
+        *flat,
+        *(Column(key=str(100 + i), path=name, type="bigint", encoding="long") for i, name in enumerate(names)),
+    )
 
 
 def write(folder: Path) -> Manifest:
@@ -186,7 +195,7 @@ def _block(folder: Path) -> Block:
         details[kind] = _put(folder, kind, _table(SCHEMAS[kind], rows_of), groups)
     footer = describe_block(_uuid("block"), "full", columns(), tuple(refs), TABLE, SETTINGS)
     files = _put(folder, "files", _table(FILES, _file_rows(details)), [len(PATHS)], {BLOCK_KEY: footer})
-    return Block(_uuid("block"), "full", columns(), files, tuple(refs))
+    return Block(id=_uuid("block"), computed="full", columns=columns(), files=files, summary=tuple(refs))
 
 
 def frequency_rows() -> list[dict[str, Any]]:

@@ -25,10 +25,21 @@ from metastore.format.manifest import (
 from metastore.format.objects import ObjectRef
 from metastore.format.table_column import Column
 
-REF = ObjectRef("files-0d61fbb2-3f3c-4b2a-9c0e-6b8f0c7b0a11.parquet", 100, "a" * 64, 1, 50, "b" * 64)
-COLUMN = Column("5", ("a", "b.c"), "int", "long")
+REF = ObjectRef(
+    name="files-0d61fbb2-3f3c-4b2a-9c0e-6b8f0c7b0a11.parquet",
+    length=100,
+    sha256="a" * 64,
+    rows=1,
+    footer_length=50,
+    footer_sha256="b" * 64,
+)
+COLUMN = Column(key="5", path=("a", "b.c"), type="int", encoding="long")
 BLOCK = Block(
-    "b1", "full", (COLUMN,), REF, (SummaryRef(replace(REF, name=REF.name.replace("files", "summary")), (0,)),)
+    id="b1",
+    computed="full",
+    columns=(COLUMN,),
+    files=REF,
+    summary=(SummaryRef(replace(REF, name=REF.name.replace("files", "summary")), (0,)),),
 )
 
 
@@ -59,7 +70,7 @@ def test_two_lines_and_a_digest(manifest):
 
 @given(st.text(), st.text(), st.dictionaries(st.text(), st.integers() | st.text() | st.none()))
 def test_any_text(name, location, settings):
-    manifest = Manifest(TableIdentity("iceberg", "u", location, name), (BLOCK,), settings=settings)
+    manifest = Manifest(table=TableIdentity("iceberg", "u", location, name), blocks=(BLOCK,), settings=settings)
     assert Manifest.from_bytes(manifest.to_bytes()) == manifest
 
 
@@ -170,6 +181,16 @@ def test_footers_that_describe_no_block(text):
 
 
 def test_every_object_in_any_part_of_a_manifest_is_named():
-    refs = [ObjectRef(f"node-{uuid.UUID(int=i)}.parquet", 1, "0" * 64, 1, 1, "0" * 64) for i in range(3)]
-    manifest = replace(Manifest(golden.TABLE), settings={"fan": [refs[0]], "x": (refs[1],)}, nodes=(refs[2],))
+    refs = [
+        ObjectRef(
+            name=f"node-{uuid.UUID(int=i)}.parquet",
+            length=1,
+            sha256="0" * 64,
+            rows=1,
+            footer_length=1,
+            footer_sha256="0" * 64,
+        )
+        for i in range(3)
+    ]
+    manifest = replace(Manifest(table=golden.TABLE), settings={"fan": [refs[0]], "x": (refs[1],)}, nodes=(refs[2],))
     assert list(iterate_objects(manifest)) == refs

@@ -119,7 +119,7 @@ def test_as_spark_casts(spark, zone, tmp_path):
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     shown = pq.read_table(tmp_path / "out").sort_by("n")
     for i, case in enumerate(asked):
-        column = Column("1", ("c",), case.kind, encoding_of(case.kind))
+        column = Column(key="1", path=("c",), type=case.kind, encoding=encoding_of(case.kind))
         for value, theirs in zip(case.values, shown[f"c{i}"].to_pylist(), strict=False):
             ours = render_value(value, column, zone=zone)
             assert same(case.kind, ours, theirs), (case.kind, value, ours, theirs)

@@ -28,7 +28,7 @@ UTC = dt.timezone.utc
 
 
 def column(kind):
-    return Column("1", ("c",), kind, encoding_of(kind))
+    return Column(key="1", path=("c",), type=kind, encoding=encoding_of(kind))
 
 
 @given(
@@ -197,8 +197,8 @@ def test_cut_bounds_end_in_an_ellipsis_between_characters(width):
 
 
 def test_names():
-    assert Column("1", ("a", "b"), "int", "long").name == "a.b"
-    assert Column("1", ("a.b", "c`d", ""), "int", "long").name == "`a.b`.`c``d`.``"
+    assert Column(key="1", path=("a", "b"), type="int", encoding="long").name == "a.b"
+    assert Column(key="1", path=("a.b", "c`d", ""), type="int", encoding="long").name == "`a.b`.`c``d`.``"
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ ENCODED = {
 def rows_of(encoding: str, first: dict, second: dict) -> tuple[pa.Table, Column]:
     """Rows of two data files in every zone of three."""
     name = "binary" if encoding == "decimal" else encoding
-    column = Column("1", ("x",), ENCODED[encoding][0], name)
+    column = Column(key="1", path=("x",), type=ENCODED[encoding][0], encoding=name)
     rows = [
         {"column": 0, "file": i, "rows": 10, "nulls": 1, "nans": 0, **(first if i % 2 else second)}
         for i in range(COUNT)
@@ -79,7 +79,7 @@ def test_one_data_file_makes_its_zone_unknown(name):
     change, unknown = UNKNOWN[name]
     known = {"column": 0, "rows": 10, "nulls": 0, "nans": 0, "lo_long": 3, "hi_long": 4}
     rows = [{**known, "file": i, **(change if i == 7 else {})} for i in range(COUNT)]
-    column = Column("1", ("x",), "bigint", "long")
+    column = Column(key="1", path=("x",), type="bigint", encoding="long")
     first, *others = build_zones(pa.Table.from_pylist(rows, SUMMARY), [column], np.full(COUNT, 10)).to_pylist()
     counted = {"rows", "nulls", "nans", "lo_long", "hi_long"}
     assert {field for field in counted if first[field] is None} == unknown
@@ -161,7 +161,9 @@ def test_blocks_become_zoned_when_they_are_merged(tmp_path):
     listed = pa.concat_tables(store.get(block.files, ["path", "size", "modified"]) for block in blocks).take(order)
     listed = store.put("table-files", pa.Table.from_pylist(listed.to_pylist(), TABLE_FILES), [1500])
     entry = replace(snapshot(store, "1"), table_files=listed)
-    [block] = compact_blocks(Manifest(zoned.TABLE, blocks, (entry,)), store, None, zoned=zoned.SMALL).blocks
+    [block] = compact_blocks(
+        Manifest(table=zoned.TABLE, blocks=blocks, snapshots=(entry,)), store, None, zoned=zoned.SMALL
+    ).blocks
     assert store.get(block.files)["path"] == store.get(listed)["path"]
     of_first = pc.equal(store.get(block.summary[0].object)["column"], 0)
     merged = store.get(block.summary[0].object).filter(of_first)["lo_long"].to_pylist()
@@ -172,7 +174,7 @@ def test_blocks_become_zoned_when_they_are_merged(tmp_path):
     texts = read_footer("files", store.read_bytes(block.files.name)).texts
     assert parse_block_description(texts[BLOCK_KEY], block.files)[0] == block
     assert len(base64.b64decode(texts[IDENTITIES_KEY])) == 2 * 24
-    manifest = Manifest(zoned.TABLE, (block,))
+    manifest = Manifest(table=zoned.TABLE, blocks=(block,))
     assert {found.kind for found in verify_manifest(store, manifest)} == {"files", "summary", "zones"}
     assert {ref.object.name for ref in block.zones} <= find_object_names(manifest.to_bytes())  # gc keeps what is named
 

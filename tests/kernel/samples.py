@@ -25,7 +25,7 @@ PROFILES = ("few", "many", "nulls", "constant", "empty")
 
 def column(spark_type, name="c", key="1"):
     path = (name,) if isinstance(name, str) else tuple(name)
-    return Column(key, path, spark_type, encoding_of(spark_type))
+    return Column(key=key, path=path, type=spark_type, encoding=encoding_of(spark_type))
 
 
 def reduce_column(of, rows, thetas):

@@ -17,7 +17,7 @@ MANY = 5_000
 
 
 def column(kind):
-    return Column("1", ("v",), kind, encoding_of(kind))
+    return Column(key="1", path=("v",), type=kind, encoding=encoding_of(kind))
 
 
 def analyzed(array, kind, budget=64 << 20, pieces=1):

@@ -93,6 +93,6 @@ def test_footers_that_contradict_themselves_are_not_believed(lo, hi, nulls):
         min_raw, max_raw, null_count = lo, hi, nulls
 
     group, field = _RowGroup.of(4, Said), ParquetField(("c",), None, pa.int64(), 0, 1)
-    counts = ColumnStatistics(4, "long")
+    counts = ColumnStatistics(rows=4, encoding="long")
     believed = group.is_possible and _add_bounds(counts, [group], file_column("bigint").column, field) != counts
     assert not believed

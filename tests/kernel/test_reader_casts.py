@@ -22,7 +22,7 @@ def decimals(precision: int, scale: int) -> pa.Array:
 
 
 def column(kind: str, *, casts: bool = True) -> FileColumn:
-    return FileColumn.of(Column('["c"]', ("c",), kind, encoding_of(kind), casts=casts))
+    return FileColumn.of(Column(key='["c"]', path=("c",), type=kind, encoding=encoding_of(kind), casts=casts))
 
 
 @pytest.fixture

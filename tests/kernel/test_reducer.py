@@ -101,12 +101,12 @@ def test_nan_in_several_files_is_one_value():
 
 def test_what_one_file_does_not_know_the_table_does_not_know():
     known = analyze("bigint", pa.array([1, None]))
-    unknown = ColumnStatistics(5, "long", nans=0, lo=0, hi=3, lo_exact=False, hi_exact=True)
+    unknown = ColumnStatistics(rows=5, encoding="long", nans=0, lo=0, hi=3, lo_exact=False, hi_exact=True)
     found = reduced("bigint", [known, unknown])
     assert (found.rows, found.nulls, found.distinct, found.mean, found.percentiles, found.theta) == (7, *[None] * 5)
     assert (found.lo, found.lo_exact, found.hi, found.hi_exact) == (0, False, 3, True)
-    assert reduced("bigint", [known, ColumnStatistics(5, "long")]).lo is None
-    assert reduced("bigint", [known, ColumnStatistics(0, "long", nulls=0, nans=0)]).lo == 1
+    assert reduced("bigint", [known, ColumnStatistics(rows=5, encoding="long")]).lo is None
+    assert reduced("bigint", [known, ColumnStatistics(rows=0, encoding="long", nulls=0, nans=0)]).lo == 1
 
 
 def test_a_file_of_nulls_says_nothing_of_values():
@@ -140,7 +140,7 @@ def test_many_files_at_once():
 
 
 def test_tables_have_the_schemas_of_the_format():
-    rows = [(1, analyze("int", pa.array([1], pa.int32())), 4), (0, ColumnStatistics(9, None, nulls=2), 4)]
+    rows = [(1, analyze("int", pa.array([1], pa.int32())), 4), (0, ColumnStatistics(rows=9, encoding=None, nulls=2), 4)]
     assert table_summary_rows(rows).schema == TABLE_SUMMARY
     assert table_sketch_rows(rows).schema == TABLE_SKETCHES
     assert table_summary_rows(rows).column("files").to_pylist() == [4, 4]

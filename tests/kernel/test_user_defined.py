@@ -25,7 +25,7 @@ MEDIAN = metastore.statistic("median")(lambda values: pc.quantile(values, 0.5)[0
 
 
 def column(kind):
-    return Column("1", ("c",), kind, encoding_of(kind))
+    return Column(key="1", path=("c",), type=kind, encoding=encoding_of(kind))
 
 
 def computed(kind, chunks, *statistics, budget=1 << 20):

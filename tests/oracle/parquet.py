@@ -103,7 +103,7 @@ def identifier(folder: Path) -> str:
 def column(leaf: Leaf) -> Column:
     """A column of a directory's files, as statistics know it."""
     key = json.dumps(list(leaf.path), ensure_ascii=False, separators=(",", ":"))
-    return Column(key, leaf.path, leaf.type, encoding_of(leaf.type))
+    return Column(key=key, path=leaf.path, type=leaf.type, encoding=encoding_of(leaf.type))
 
 
 def summary(leaf: Leaf, values: Sequence[Any]) -> dict[str, Any]:

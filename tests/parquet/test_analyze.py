@@ -22,7 +22,7 @@ from metastore.pipeline import young_files as module
 from parquet.conftest import append, settle
 from planner.plans import check, conf
 
-ID = Column('["id"]', ("id",), "bigint", "long")
+ID = Column(key='["id"]', path=("id",), type="bigint", encoding="long")
 pytestmark = pytest.mark.spark
 
 
@@ -280,10 +280,19 @@ def test_a_file_replaced_while_it_is_read_is_refused(spark, folder):
     file = min(folder.glob("*.parquet"))
     stat = file.stat()
     listed = DataFile(
-        file.name, stat.st_size, 100, "parquet", open_location=file.as_uri(), modified=int(stat.st_mtime * 1000) + 1
+        path=file.name,
+        size=stat.st_size,
+        rows=100,
+        format="parquet",
+        open_location=file.as_uri(),
+        modified=int(stat.st_mtime * 1000) + 1,
     )
     with pytest.raises(block_task.UnsupportedDataFile, match=refusals.REPLACED):
-        block_task.analyze_file(block_task.BlockTask("full", (ID,), (), {}, absent_is_null=False), listed, 1 << 20)
+        block_task.analyze_file(
+            block_task.BlockTask(depth="full", columns=(ID,), files=(), defaults={}, absent_is_null=False),
+            listed,
+            1 << 20,
+        )
 
 
 @pytest.mark.slow

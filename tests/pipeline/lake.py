@@ -26,13 +26,33 @@ class Lake(Table):
 
     def inputs(self, depth="full", columns=None, **more):
         facts = TableFacts(
-            *("iceberg", IDENTITY.uuid, IDENTITY.location, IDENTITY.location, "db.t", "db.t", self.snapshot),
-            *(self.columns, tuple(self.files), {}, True, True, "db.t"),
+            format="iceberg",
+            uuid=IDENTITY.uuid,
+            location=IDENTITY.location,
+            root=IDENTITY.location,
+            name="db.t",
+            identifier="db.t",
+            snapshot=self.snapshot,
+            columns=self.columns,
+            files=tuple(self.files),
+            defaults={},
+            absent_is_null=True,
+            local=True,
+            snapshot_sql="db.t",
         )
-        request = AnalyzeRequest(depth, columns or self.columns, facts.files)
+        request = AnalyzeRequest(depth=depth, columns=columns or self.columns, files=facts.files)
         store = self.store
         options = TableLevelOptions()
-        return PlanInputs(facts, request, store, TaskStore(store.uri), BlockFilesCache(store), options, 10, **more)
+        return PlanInputs(
+            facts=facts,
+            request=request,
+            store=store,
+            task_store=TaskStore(store.uri),
+            block_files=BlockFilesCache(store),
+            options=options,
+            snapshots_to_keep=10,
+            **more,
+        )
 
     def plan(self, state=None, **how):
         inputs = self.inputs(**how)

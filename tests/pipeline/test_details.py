@@ -26,13 +26,13 @@ SETTINGS = {"histogram_bins": 50, "frequencies_top": 20}
 @pytest.fixture
 def written(tmp_path):
     """Two data files of every type and their block: tables of objects by kind, the files' rows."""
-    destination = BlockDestination(TaskStore(str(tmp_path)), TABLE, SETTINGS, 1 << 30)
-    builder = BlockBuilder(destination, "full", tuple(one.column for one in columns()))
+    destination = BlockDestination(store=TaskStore(str(tmp_path)), table=TABLE, settings=SETTINGS, budget=1 << 30)
+    builder = BlockBuilder(destination=destination, depth="full", columns=tuple(one.column for one in columns()))
     found = []
     for name in "ab":
         path = tmp_path / f"{name}.parquet"
         pq.write_table(table(3_000, ord(name)), path)
-        file = DataFile(str(path), 400 << 20, 3_000, "parquet")
+        file = DataFile(path=str(path), size=400 << 20, rows=3_000, format="parquet")
         found.append(analyze_parquet(str(path), columns(), detail=destination.detail(file)).columns)
         builder.add(file, enumerate(found[-1]))
     result = builder.finish()
@@ -106,10 +106,13 @@ def test_details_stay_below_a_tenth_of_the_data_file(tmp_path, shape):
     named = [FileColumn(one) for one in _columns(kind, 30)]
     size = path.stat().st_size
     destination = BlockDestination(
-        TaskStore(str(tmp_path)), TABLE, {"histogram_bins": 1000, "frequencies_top": 1000}, 1 << 30
+        store=TaskStore(str(tmp_path)),
+        table=TABLE,
+        settings={"histogram_bins": 1000, "frequencies_top": 1000},
+        budget=1 << 30,
     )
-    builder = BlockBuilder(destination, "full", tuple(one.column for one in named))
-    file = DataFile(str(path), size, rows, "parquet")
+    builder = BlockBuilder(destination=destination, depth="full", columns=tuple(one.column for one in named))
+    file = DataFile(path=str(path), size=size, rows=rows, format="parquet")
     found = analyze_parquet(str(path), named, detail=destination.detail(file)).columns
     builder.add(file, enumerate(found))
     builder.finish()
@@ -160,4 +163,4 @@ def analyze(values, detail=None):
 
 
 def _columns(kind, count):
-    return [Column(str(i), (f"{kind} {i}",), kind, encoding_of(kind)) for i in range(count)]
+    return [Column(key=str(i), path=(f"{kind} {i}",), type=kind, encoding=encoding_of(kind)) for i in range(count)]

@@ -25,7 +25,7 @@ def lake(tmp_path):
 
 
 def resolved(lake, *, configured=(), properties=None, **asked):
-    statement = AnalyzeStatement("db.t", **{"columns": None, "partition": {}, "depth": "full", **asked})
+    statement = AnalyzeStatement(table="db.t", **{"columns": None, "partition": {}, "depth": "full", **asked})
     facts = replace(lake.inputs().facts, properties=properties or {})
     return resolve_request(facts, statement, dict.fromkeys(KEYS, configured), case_sensitive=False, zone="UTC")
 
@@ -147,7 +147,7 @@ def test_value_indexes_go_on_from_those_of_earlier_snapshots(lake):
     manifest = lake.store.read()
     entry = replace(manifest.snapshots[-1], distribution=(1,), ranks=())
     manifest = replace(manifest, snapshots=(entry,))
-    jobs = ValueJobs(None, None, {}, LOCAL_FILES)
+    jobs = ValueJobs(context=None, store=None, files={}, access=LOCAL_FILES)
     extra = ValueIndexExtra(lake.inputs().facts, lake.store, frozenset({0}), {})
     found = extra.extend_jobs(jobs, manifest.snapshots)
     assert found.distribution == {0, 1}  # what this snapshot has stays

@@ -173,7 +173,7 @@ def test_writers_that_meet_lose_no_commit(spark, uri):
 
 def _marking(mark):
     def change(old):
-        base = old or Manifest(TABLE)
+        base = old or Manifest(table=TABLE)
         return replace(base, settings={**base.settings, mark: base.settings.get(mark, 0) + 1})
 
     return change

@@ -73,7 +73,7 @@ def test_the_columns_of_a_large_file_are_shared_by_tasks(spark, table, monkeypat
 
 
 def test_what_another_driver_analyzed_before_the_claim_is_not_read_again(spark, filled, monkeypatch):
-    statement = AnalyzeStatement(filled, None, {}, "full")
+    statement = AnalyzeStatement(table=filled, columns=None, partition={}, depth="full")
 
     @contextmanager
     def claim_late(store, depth):

@@ -34,9 +34,9 @@ TABLE = TableIdentity("iceberg", "00000000-0000-4000-8000-000000000001", "/w/t",
 SETTINGS = {"histogram_bins": 100, "frequencies_top": 1000}
 BUCKET = f"s3://{s3.BUCKET}"
 COLUMNS = (
-    Column('["id"]', ("id",), "bigint", "long"),
-    Column('["price"]', ("price",), "double", "double"),
-    Column('["name"]', ("name",), "string", "binary"),
+    Column(key='["id"]', path=("id",), type="bigint", encoding="long"),
+    Column(key='["price"]', path=("price",), type="double", encoding="double"),
+    Column(key='["name"]', path=("name",), type="string", encoding="binary"),
 )
 
 
@@ -78,14 +78,24 @@ def remote_files(local_files, credentials) -> list[str]:
 
 def list_files(paths: list[Path], locations: list[str]) -> tuple[DataFile, ...]:
     return tuple(
-        DataFile(path.name, path.stat().st_size, pq.read_metadata(path).num_rows, "parquet", open_location=location)
+        DataFile(
+            path=path.name,
+            size=path.stat().st_size,
+            rows=pq.read_metadata(path).num_rows,
+            format="parquet",
+            open_location=location,
+        )
         for path, location in zip(paths, locations, strict=True)
     )
 
 
 def analyze(folder: Path, files: tuple[DataFile, ...], access: DataFileAccess, depth: str = FULL):
-    destination = BlockDestination(TaskStore(str(folder)), TABLE, SETTINGS, 1 << 30, access=access)
-    return run_block_task(destination, BlockTask(depth, COLUMNS, files, {}, absent_is_null=True))
+    destination = BlockDestination(
+        store=TaskStore(str(folder)), table=TABLE, settings=SETTINGS, budget=1 << 30, access=access
+    )
+    return run_block_task(
+        destination, BlockTask(depth=depth, columns=COLUMNS, files=files, defaults={}, absent_is_null=True)
+    )
 
 
 def read_rows(folder: Path) -> dict[str, pa.Table]:
@@ -137,7 +147,7 @@ def test_a_file_that_was_replaced_is_refused(tmp_path, local_files, remote_files
 )
 def test_python_opens_files_of_known_buckets_alone(location, is_opened):
     access = DataFileAccess(prefixes={BUCKET: Credentials({"access_key_id": "k", "secret_access_key": "s"})})
-    file = DataFile("a", 1, 1, "parquet", open_location=location)
+    file = DataFile(path="a", size=1, rows=1, format="parquet", open_location=location)
     assert (find_spark_only_reason(file, access) is None) == is_opened
 
 
@@ -166,7 +176,7 @@ def test_keys_of_prefixes_open_these_alone(monkeypatch):
     prefixes = ["s3://lake/db/t/", "s3://lake/data"]
     monkeypatch.setattr(table_access, "find_table_credentials", lambda *asked: by_location[asked[-1]])
     monkeypatch.setattr(jvm_session, "list_storage_prefixes", lambda *_: prefixes)
-    files = [DataFile("a", 1, 1, "parquet", open_location="s3://lake/data/a")]
+    files = [DataFile(path="a", size=1, rows=1, format="parquet", open_location="s3://lake/data/a")]
     facts = SimpleNamespace(identity=TABLE, identifier="t", local=True, files=files)
     beside = find_data_file_access(None, facts, TaskStore("s3://lake/db/t/_metastore", keys("t")))
     assert beside.prefixes == {"s3://lake/db/t": keys("t"), "s3://lake/data": keys("data")}
@@ -180,21 +190,21 @@ def test_files_of_a_catalog_that_signs_are_not_opened_by_keys_of_the_session(mon
 
     monkeypatch.setattr(table_access, "find_table_credentials", refuse)
     monkeypatch.setattr(jvm_session, "list_storage_prefixes", lambda *_: [])
-    files = [DataFile("a", 1, 1, "parquet", open_location="s3://lake/db/t/a")]
+    files = [DataFile(path="a", size=1, rows=1, format="parquet", open_location="s3://lake/db/t/a")]
     facts = SimpleNamespace(identity=TABLE, identifier="t", local=True, files=files)
     access = find_data_file_access(None, facts, TaskStore("s3://lake/statistics/iceberg-1", keys("session")))
     assert not access.reaches("s3://lake/db/t/a")
 
 
 def test_a_bare_path_is_not_always_local():
-    file = DataFile("/a", 1, 1, "parquet")
+    file = DataFile(path="/a", size=1, rows=1, format="parquet")
     assert find_spark_only_reason(file, DataFileAccess(has_local_paths=False)) is not None
 
 
 @pytest.mark.spark
 def test_keys_of_the_settings_open_their_buckets(spark, tmp_path):
     locations = ["s3a://with-keys/t/a", "s3a://without/t/a", "hdfs://name/a", "file:/disk/a", "/disk/a"]
-    files = [DataFile("a", 1, 1, "parquet", open_location=path) for path in locations]
+    files = [DataFile(path="a", size=1, rows=1, format="parquet", open_location=path) for path in locations]
     facts = SimpleNamespace(identity=replace(TABLE, format="parquet"), identifier="t", local=True, files=files)
     settings = {
         "fs.s3a.bucket.with-keys.access.key": s3.KEY,

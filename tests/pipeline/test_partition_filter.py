@@ -16,9 +16,15 @@ TEN = datetime(2024, 1, 1, 10, tzinfo=timezone.utc)
 
 
 def is_selected(kind, text, value, constant=None):
-    column = None if kind is None else Column("7", ("p",), kind, encoding_of(kind))
+    column = None if kind is None else Column(key="7", path=("p",), type=kind, encoding=encoding_of(kind))
     constants = {} if constant is None else {"7": constant}
-    return is_in_partition(DataFile("a", 1, 1, "parquet", {"p": text}, constants), "p", value, column, ZONE)
+    return is_in_partition(
+        DataFile(path="a", size=1, rows=1, format="parquet", partition={"p": text}, constants=constants),
+        "p",
+        value,
+        column,
+        ZONE,
+    )
 
 
 @pytest.mark.parametrize(

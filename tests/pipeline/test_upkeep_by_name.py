@@ -98,7 +98,9 @@ def test_writes_that_are_followed_leave_nothing_that_is_old(spark, table, locati
     for file in (location / "_metastore").rglob("*.*"):
         os.utime(file, (time.time() - days * 86_400,) * 2)
     spark.sql(f"INSERT INTO {table} SELECT id FROM range(30, 40, 1, 1)")
-    assert rounds.run_in_turn(spark, AnalyzeStatement(table, None, {}, "full"), progress=False).committed
+    assert rounds.run_in_turn(
+        spark, AnalyzeStatement(table=table, columns=None, partition={}, depth="full"), progress=False
+    ).committed
     assert len(list(log.glob("*.json"))) == left
     assert {row["state"] for row in rows(metastore.verify(spark, table))} == {"ok"}
     assert metastore.summary(spark, table).column("id")["max"] == 39

@@ -26,7 +26,7 @@ NOW = 1_700_000_000_000
 )
 def test_the_rest_follows_from_the_clock_that_stamps_the_file(monkeypatch, modified, clock, rest):
     monkeypatch.setattr(young_files, "time_ns", lambda: NOW * 1_000_000)
-    file = DataFile("a.parquet", 1, None, "parquet", modified=modified)
+    file = DataFile(path="a.parquet", size=1, rows=None, format="parquet", modified=modified)
     assert young_files._find_wait(file, clock) == rest
 
 
@@ -34,7 +34,7 @@ def test_another_file_system_has_another_clock(monkeypatch, tmp_path):
     file = tmp_path / "a.parquet"
     file.touch()
     store = Store.open(str(tmp_path / "_metastore")).writable()
-    files = [DataFile("a.parquet", 1, None, "parquet", open_location=file.as_uri(), modified=NOW)]
+    files = [DataFile(path="a.parquet", size=1, rows=None, format="parquet", open_location=file.as_uri(), modified=NOW)]
     assert young_files._read_common_clock(files, store) >= file.stat().st_mtime_ns // 1_000_000
     monkeypatch.setattr(young_files, "_find_device", len)
     assert young_files._read_common_clock(files, store) is None
@@ -43,7 +43,7 @@ def test_another_file_system_has_another_clock(monkeypatch, tmp_path):
 @pytest.mark.parametrize("lag", range(10))
 def test_a_clock_that_ticks_every_ten_milliseconds_leaves_no_file_out(monkeypatch, tmp_path, lag):
     time = [NOW + lag]
-    file = DataFile("a.parquet", 1, None, "parquet", modified=NOW - 7)
+    file = DataFile(path="a.parquet", size=1, rows=None, format="parquet", modified=NOW - 7)
     facts = TableFacts(
         format="iceberg",
         uuid="u",

@@ -45,7 +45,7 @@ def write_files(spark, table: str, files: int, deletes: str, commits: int = 1) -
 def write_statistics(spark, table: str, files: int) -> None:
     """Writes statistics of the table's data files: `id` ascends from file to file, each has ROWS of them."""
     target = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
-    column = Column("1", ("id",), "bigint", "long")
+    column = Column(key="1", path=("id",), type="bigint", encoding="long")
     described = []
     for number in range(files):
         bounds = written.bounds(number * ROWS, number * ROWS + ROWS - 1)

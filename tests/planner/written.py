@@ -107,7 +107,9 @@ class Written:
             schemas.setdefault(tuple(file.columns), []).append(file)
         blocks = tuple(self._block(columns, files) for columns, files in schemas.items())
         snapshots = (self._snapshot(snapshot),) if snapshot else ()
-        manifest = Manifest(self.identity, blocks, snapshots, sequence=self.sequence, commit=str(uuid.uuid4()))
+        manifest = Manifest(
+            table=self.identity, blocks=blocks, snapshots=snapshots, sequence=self.sequence, commit=str(uuid.uuid4())
+        )
         name = f"{self.sequence:020d}.json"
         (self.folder / "log" / name).write_bytes(manifest.to_bytes())
         return replace(self, sequence=self.sequence + 1)
@@ -124,7 +126,9 @@ class Written:
             for i, f in enumerate(files)
         ]
         summary = (SummaryRef(self._put("summary", rows), tuple(range(len(columns)))),) if rows else ()
-        return Block(str(uuid.uuid4()), "full", columns, self._put("files", listed), summary)
+        return Block(
+            id=str(uuid.uuid4()), computed="full", columns=columns, files=self._put("files", listed), summary=summary
+        )
 
     def _details(self, columns: tuple[Column, ...], files: list[DataFile]) -> dict[str, ObjectRef]:
         lists, sketches = [], []
@@ -293,7 +297,12 @@ def _type(leaf: Leaf) -> str | None:
 def _column(identity: TableIdentity, leaf: Leaf) -> Column:
     kind = _type(leaf)
     names = json.dumps(list(leaf.path), ensure_ascii=False, separators=(",", ":"))
-    return Column(leaf.field_id if identity.format == "iceberg" else names, leaf.path, kind, encoding_of(kind))
+    return Column(
+        key=leaf.field_id if identity.format == "iceberg" else names,
+        path=leaf.path,
+        type=kind,
+        encoding=encoding_of(kind),
+    )
 
 
 def _statistics(values: pa.ChunkedArray) -> Row:

@@ -42,7 +42,9 @@ def columns_of(kind: str) -> list[list[object]]:
 
 def build(path, kind: str, columns: list[list[object]]) -> None:
     store = Store.open(str(path), writable=True)
-    schema = tuple(Column(str(i), (f"c{i}",), kind, encoding_of(kind)) for i in range(len(columns)))
+    schema = tuple(
+        Column(key=str(i), path=(f"c{i}",), type=kind, encoding=encoding_of(kind)) for i in range(len(columns))
+    )
     count = FILES_IN_BLOCK
     summary = []
     for i, values in enumerate(columns):
@@ -55,7 +57,12 @@ def build(path, kind: str, columns: list[list[object]]) -> None:
     files = pa.table([pa.array(known.get(f.name, [None] * count), f.type) for f in FILES], schema=FILES)
     footer = describe_block("b", "full", schema, tuple(summary), TABLE, {})
     ref = store.put("files", files, [count], {BLOCK_KEY: footer})
-    store.commit(TABLE, lambda _: Manifest(TABLE, (Block("b", "full", schema, ref, tuple(summary)),)))
+    store.commit(
+        TABLE,
+        lambda _: Manifest(
+            table=TABLE, blocks=(Block(id="b", computed="full", columns=schema, files=ref, summary=tuple(summary)),)
+        ),
+    )
 
 
 def ordered(value: float) -> int:

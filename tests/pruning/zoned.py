@@ -27,7 +27,9 @@ TYPES = (
     "decimal(9,2)",
     "array<int>",
 )
-COLUMNS = tuple(Column(str(i + 1), (f"c{i}",), kind, encoding_of(kind)) for i, kind in enumerate(TYPES))
+COLUMNS = tuple(
+    Column(key=str(i + 1), path=(f"c{i}",), type=kind, encoding=encoding_of(kind)) for i, kind in enumerate(TYPES)
+)
 DDL = ", ".join(f"c{i} {kind}" for i, kind in enumerate(TYPES))
 FEW = 2
 """So many data files of each column are unknown in each way: most zones are known."""
@@ -57,7 +59,7 @@ def write(folder: object, files: pa.Table, summary: list[pa.Table], zoned: int) 
         ordinals = range(first, min(first + writer.width, len(COLUMNS)))
         writer.add(pa.concat_tables(summary[i] for i in ordinals), ordinals)
     block = writer.finish("full", {}, TABLE, {})
-    committed = store.commit(TABLE, lambda _: Manifest(TABLE, (block,)))
+    committed = store.commit(TABLE, lambda _: Manifest(table=TABLE, blocks=(block,)))
     assert committed is not None
     return committed
 

@@ -33,6 +33,6 @@ def location(tmp_path: Path) -> Path:
     a, b = ("t/a.parquet", 100, 10, {}), ("t/b.parquet", 100, 10, {})
     snapshots = (snapshot(store, 1, [a], summary=whole[:1]), snapshot(store, 2, [a, b], summary=whole))
     identity = TableIdentity("iceberg", UUID, f"file:{table}", "cat.db.t")
-    store.commit(identity, lambda _: Manifest(identity, blocks, snapshots))
+    store.commit(identity, lambda _: Manifest(table=identity, blocks=blocks, snapshots=snapshots))
     metadata(table, 3, 2, {1: None, 2: 1})
     return table

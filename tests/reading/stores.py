@@ -15,8 +15,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 UUID = "7d2a3a3e-0000-4000-8000-000000000001"
-ID, NAME = Column("1", ("id",), "int", "long"), Column("2", ("who", "na.me"), "string", "binary")
-WIDE, TAGS = Column("1", ("id",), "bigint", "long"), Column("3", ("tags",), "array<string>", None)
+ID, NAME = (
+    Column(key="1", path=("id",), type="int", encoding="long"),
+    Column(key="2", path=("who", "na.me"), type="string", encoding="binary"),
+)
+WIDE, TAGS = (
+    Column(key="1", path=("id",), type="bigint", encoding="long"),
+    Column(key="3", path=("tags",), type="array<string>", encoding=None),
+)
 
 
 def rows_of(schema, *rows):
@@ -33,7 +39,13 @@ def block(store, number, files, statistics, columns=(ID, NAME), computed="full")
     if statistics:
         held = store.put("summary", rows_of(SUMMARY, *statistics), [len(statistics)])
         refs = (SummaryRef(held, tuple(sorted({row["column"] for row in statistics}))),)
-    return Block(f"00000000-0000-4000-8000-{number:012d}", computed, tuple(columns), listed, refs)
+    return Block(
+        id=f"00000000-0000-4000-8000-{number:012d}",
+        computed=computed,
+        columns=tuple(columns),
+        files=listed,
+        summary=refs,
+    )
 
 
 def ids(file, lo, hi, rows=10, **more):

@@ -104,5 +104,7 @@ def _analyze_two_snapshots(folder, usual, shifted):
         **refs,
     )
     manifest = opened._table.manifest
-    store.commit(manifest.table, lambda _: Manifest(manifest.table, manifest.blocks, (before, whole)))
+    store.commit(
+        manifest.table, lambda _: Manifest(table=manifest.table, blocks=manifest.blocks, snapshots=(before, whole))
+    )
     return metastore.open(str(folder))

@@ -11,7 +11,7 @@ from metastore.store import Store
 from store.small_blocks import TABLE, block, columns
 
 LEAVES = columns(40)  # three row groups
-FILES = [DataFile(f"f{i}", 1, 1, "parquet") for i in range(5)]
+FILES = [DataFile(path=f"f{i}", size=1, rows=1, format="parquet") for i in range(5)]
 
 
 def answers(store, manifest):
@@ -24,7 +24,7 @@ def answers(store, manifest):
 def test_parts_of_objects_say_the_same(tmp_path, monkeypatch):
     store = Store.open(str(tmp_path / "_metastore"), writable=True)
     first, second = block(store, ["f0", "f1", "f2"], 1, LEAVES), block(store, ["f2", "f3"], 2, LEAVES)
-    manifest = Manifest(TABLE, (first, second))
+    manifest = Manifest(table=TABLE, blocks=(first, second))
     whole = answers(store, manifest)
     monkeypatch.setattr(snapshot_files, "_WHOLE_BYTES", 0)
     assert answers(store, manifest) == whole

@@ -18,7 +18,7 @@ from metastore.reading.snapshot_files import match_data_files
 from metastore.store import Store
 from reading.stores import ID, UUID, block, ids, snapshot
 
-X = Column("1", ("id",), "double", "double")
+X = Column(key="1", path=("id",), type="double", encoding="double")
 DOUBLES = {"lo_long": None, "hi_long": None, "lo_double": 0.0, "hi_double": 9.0}
 WRONG = {
     "inverted": (ID, ids(1, 9, 0)),
@@ -42,7 +42,7 @@ def statistics(request, tmp_path):
     made = block(store, 1, [("a", 10), ("b", 10)], rows, (column,))
     entry = snapshot(store, 1, [("a", 100, 10, {}), ("b", 101, 10, {})], (column,))
     identity = TableIdentity("iceberg", UUID, str(tmp_path), "cat.db.t")
-    store.commit(identity, lambda _: Manifest(identity, (made,), (entry,)))
+    store.commit(identity, lambda _: Manifest(table=identity, blocks=(made,), snapshots=(entry,)))
     return store, tmp_path, column
 
 
@@ -50,7 +50,7 @@ def test_a_value_may_be_where_statistics_are_wrong(statistics):
     store, folder, column = statistics
     value = 7 if column == ID else 7.0
     assert [row["path"] for row in metastore.open(str(folder)).locate("id", value)] == ["b"]
-    files = [DataFile(path, size, 10, "parquet") for path, size in (("a", 100), ("b", 101))]
+    files = [DataFile(path=path, size=size, rows=10, format="parquet") for path, size in (("a", 100), ("b", 101))]
     search = CandidateSearch(
         gather_evidence(store, match_data_files(store, store.read(), files), [column]), store.open_part
     )

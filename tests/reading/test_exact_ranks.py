@@ -33,7 +33,7 @@ def location(tmp_path):
         part(store, {0: 0}, (0, 1, None, 1), (0, 3, None, 4)),
         part(store, {0: 4, 1: 0}, (0, 9, None, 10), (1, None, b"a", 7), (1, None, b"b", 8)),
     )
-    store.commit(table, lambda _: Manifest(table, (made,), (replace(entry, ranks=parts),)))
+    store.commit(table, lambda _: Manifest(table=table, blocks=(made,), snapshots=(replace(entry, ranks=parts),)))
     return str(folder)
 
 

@@ -24,7 +24,7 @@ def stored(tmp_path, *of_columns):
         for row, extra in zip((ids(0, 1, 9), names(0, b"a", b"b")), of_columns, strict=True)
     ]
     entry = snapshot(store, 1, [("a", 100, 10, {})], columns=(ID, NAME), summary=rows)
-    store.commit(table, lambda _: Manifest(table, (made,), (entry,)))
+    store.commit(table, lambda _: Manifest(table=table, blocks=(made,), snapshots=(entry,)))
     return str(folder)
 
 

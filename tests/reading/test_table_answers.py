@@ -161,10 +161,10 @@ def test_statistics_of_a_dropped_table_do_not_count(location):
 def test_values_of_a_changed_type_do_not_speak_for_the_column(tmp_path):
     store = Store.open(f"{tmp_path}/_metastore", writable=True)
     one = block(store, 1, [("a", 10)], [ids(0, 1, 10)], columns=(ID, NAME))
-    changed = Column("1", ("id",), "string", "binary")
+    changed = Column(key="1", path=("id",), type="string", encoding="binary")
     identity = TableIdentity("iceberg", UUID, str(tmp_path), "t")
     now = snapshot(store, 1, [("a", 100, 10, {})], columns=(changed,))
-    store.commit(identity, lambda _: Manifest(identity, (one,), (now,)))
+    store.commit(identity, lambda _: Manifest(table=identity, blocks=(one,), snapshots=(now,)))
     assert list(metastore.open(str(tmp_path)).columns()) == []
 
 
@@ -176,7 +176,7 @@ def test_deletes_make_a_summary_inexact(tmp_path):
     now = snapshot(
         store, 1, [("a", 100, 10, deleted)], columns=(ID,), summary=(ids(0, 1, 10, files=1),), exact=False, rows=7
     )
-    store.commit(identity, lambda _: Manifest(identity, (one,), (now,)))
+    store.commit(identity, lambda _: Manifest(table=identity, blocks=(one,), snapshots=(now,)))
     opened = metastore.open(str(tmp_path))
     for found in (opened.summary()[0], opened.summary(file="a")[0]):
         assert (found["count"], found["exact"], found["max"]) == (7, False, "10")
@@ -187,7 +187,7 @@ def test_after_noscan_there_is_only_a_list_of_files(tmp_path):
     listed = block(store, 1, [("a", None)], [], columns=(), computed="files")
     identity = TableIdentity("iceberg", UUID, str(tmp_path), "db.t")
     now = snapshot(store, 1, [("a", 100, 10, {})], columns=(ID,), computed="files")
-    store.commit(identity, lambda _: Manifest(identity, (listed,), (now,)))
+    store.commit(identity, lambda _: Manifest(table=identity, blocks=(listed,), snapshots=(now,)))
     opened = metastore.open(str(tmp_path))
     assert [(row["analyzed"], row["columns_analyzed"]) for row in opened.files()] == [(True, 0)]
     with pytest.raises(NoStatistics, match=r"Run: ANALYZE TABLE db\.t COMPUTE STATISTICS FOR ALL COLUMNS"):
@@ -234,7 +234,7 @@ def test_an_analyzed_table_without_rows(tmp_path):
     identity = TableIdentity("iceberg", UUID, str(tmp_path), "db.t")
     counts = {"files": 0, "files_total": 0, "rows": 0, "physical_rows": 0}
     now = snapshot(store, 1, [("gone", 1, 1, {})], columns=(ID,), **counts)
-    store.commit(identity, lambda _: Manifest(identity, (), (now,)))
+    store.commit(identity, lambda _: Manifest(table=identity, blocks=(), snapshots=(now,)))
     opened = metastore.open(str(tmp_path))
     assert len(opened.frequencies("id")) == len(opened.histogram("id")) == 0
     assert [(row["value"], row["exact"]) for row in opened.quantiles("id", 0.5)] == [(None, True)]

@@ -57,7 +57,7 @@ def test_nothing_is_said_of_nothing():
 
 
 def look_ups(edges: list[object], counts: list[int], *, distincts=None, exact: bool = True) -> LookUps | None:
-    bars = Histogram(edges, np.array(counts), distincts and np.array(distincts))
+    bars = Histogram(edges=edges, counts=np.array(counts), distincts=distincts and np.array(distincts))
     summary = {"lo_exact": exact, "hi_exact": exact}
     kept = SimpleNamespace(histogram=lambda: bars, choose_rank_histogram=lambda bars: bars, summary=summary)
     return LookUps.of_rows(kept)

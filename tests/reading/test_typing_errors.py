@@ -15,6 +15,7 @@ class Session:
     def sql(self) -> None: ...
 
 
+PRICES = Summary(kind="summary", subject="t", columns=("column_name",), rows=({"column_name": "price"},))
 CALLS = {
     "metastore.open('db.t')": r"There is no table db\.t\. .* metastore\.summary\(spark, 'db\.t'\)\.",
     "metastore.verify('db.t')": r"There is no table db\.t\. .* metastore\.summary\(spark, 'db\.t'\)\.",
@@ -33,8 +34,8 @@ CALLS = {
     "jars.fetch('iceberg-4.2')": r"no jar 'iceberg-4\.2'\. Did you mean iceberg-4\.1",
     "configuration.get('spark.metastore.histogram.bin')": r"no such setting .* mean spark\.metastore\.histogram\.bins",
     "configuration.get('spark.metastore.zzz')": r"no such setting .* lists every setting",
-    "Summary('summary', 't', ('column_name',), ({'column_name': 'price'},)).column('pirce')": "Did you mean price",
-    "Summary('summary', 't', ('column_name',), ({'column_name': 'price'},)).column('x')": "Known: price",
+    "PRICES.column('pirce')": "Did you mean price",
+    "PRICES.column('x')": "Known: price",
 }
 
 
@@ -72,7 +73,7 @@ def test_what_to_type_is_said(call):
         "Session": Session,
         "jars": jars,
         "configuration": configuration,
-        "Summary": Summary,
+        "PRICES": PRICES,
     }
     with pytest.raises((errors.MetastoreError, AttributeError), match=CALLS[call]):
         eval(call, names)  # noqa: S307 - a line of the table above

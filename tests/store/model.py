@@ -46,7 +46,7 @@ class ReadObjects:
 
 
 def reference(name: str) -> ObjectRef:
-    return ObjectRef(name, 100, "0" * 64, 1, 50, "0" * 64)
+    return ObjectRef(name=name, length=100, sha256="0" * 64, rows=1, footer_length=50, footer_sha256="0" * 64)
 
 
 def name_of(mark: str, kind: str = "files") -> str:
@@ -55,7 +55,7 @@ def name_of(mark: str, kind: str = "files") -> str:
 
 
 def block_of(mark: str) -> Block:
-    return Block(mark, "full", (), reference(name_of(mark)), ())
+    return Block(id=mark, computed="full", columns=(), files=reference(name_of(mark)), summary=())
 
 
 @dataclass
@@ -176,7 +176,7 @@ class Analyzer(Committer):
         return (yield from commit_log.commit("store", TABLE, self.change, self.finish))
 
     def change(self, old):
-        base = old or Manifest(TABLE)
+        base = old or Manifest(table=TABLE)
         settings = {**base.settings, self.mark: base.settings.get(self.mark, 0) + 1}
         return replace(base, blocks=(*base.blocks, block_of(self.mark)), settings=settings)
 
@@ -251,7 +251,7 @@ def commit_at_once(world: World, block: Block) -> None:
     """Commits a block in place of all others, with nobody in between."""
 
     def change(old):
-        return replace(old or Manifest(TABLE), blocks=(block,))
+        return replace(old or Manifest(table=TABLE), blocks=(block,))
 
     world.put(block.files.name)
     steps, answer = commit_log.commit("store", TABLE, change, lambda manifest: manifest), None
@@ -333,7 +333,7 @@ def check(world: World, actors) -> None:
         raise Broken(str(e)) from e
     if not world.sleepers:
         _is_a_chain(states)
-    final = states[-1] if states else Manifest(TABLE)
+    final = states[-1] if states else Manifest(table=TABLE)
     for actor in actors:
         if isinstance(actor, Committer):
             _is_told_the_truth(world, actor, states, final)

@@ -25,7 +25,7 @@ TABLE = TableIdentity("iceberg", "0d61fbb2-3f3c-4b2a-9c0e-6b8f0c7b0a11", "file:/
 
 
 def columns(count: int) -> tuple[Column, ...]:
-    return tuple(Column(str(i), (f"c{i}",), "bigint", "long") for i in range(count))
+    return tuple(Column(key=str(i), path=(f"c{i}",), type="bigint", encoding="long") for i in range(count))
 
 
 def block(
@@ -56,7 +56,7 @@ def block(
     )
     footer = describe_block(name, computed, tuple(leaves), tuple(summary), table, {})
     ref = store.put("files", files, [len(paths)], {BLOCK_KEY: footer})
-    return Block(name, computed, tuple(leaves), ref, tuple(summary))
+    return Block(id=name, computed=computed, columns=tuple(leaves), files=ref, summary=tuple(summary))
 
 
 def _details(store: Store, files: Sequence[int], value: int, held: Sequence[int]) -> list[dict[str, Any]]:
@@ -99,14 +99,27 @@ def details_of(store: Store, manifest: Manifest) -> dict[tuple[str, str, str], A
 def snapshot(store: Store, name: str, leaves: Sequence[Column] = columns(2), *, exact: bool = True) -> Snapshot:
     listed = pa.Table.from_pylist([{"path": name, "size": 1}], TABLE_FILES)
     ref = store.put("table-files", listed, [1])
-    return Snapshot(name, "2026-01-31T12:00:00Z", "full", exact, tuple(leaves), 1, 1, 1, 1, 1, 1, ref)
+    return Snapshot(
+        id=name,
+        analyzed_at="2026-01-31T12:00:00Z",
+        computed="full",
+        exact=exact,
+        columns=tuple(leaves),
+        files=1,
+        files_total=1,
+        rows=1,
+        physical_rows=1,
+        size_bytes=1,
+        live_size_bytes=1,
+        table_files=ref,
+    )
 
 
 def adding(*blocks: Block, snapshots: Sequence[Snapshot] = ()) -> Callable[[Manifest | None], Manifest]:
     """A change that adds blocks and snapshots to whatever is there."""
 
     def change(old: Manifest | None) -> Manifest:
-        base = old or Manifest(TABLE)
+        base = old or Manifest(table=TABLE)
         return replace(base, blocks=base.blocks + blocks, snapshots=base.snapshots + tuple(snapshots))
 
     return change
@@ -138,4 +151,12 @@ def listed(store: Store, *paths: str) -> Snapshot:
     count = len(paths)
     facts = dict.fromkeys(("files", "files_total", "rows", "physical_rows", "size_bytes", "live_size_bytes"), count)
     when = "2026-01-31T12:00:00Z"
-    return Snapshot("s" + "".join(paths), when, "full", exact=True, columns=columns(2), table_files=ref, **facts)
+    return Snapshot(
+        id="s" + "".join(paths),
+        analyzed_at=when,
+        computed="full",
+        exact=True,
+        columns=columns(2),
+        table_files=ref,
+        **facts,
+    )

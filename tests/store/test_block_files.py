@@ -17,7 +17,9 @@ def sparse(store, present):
     ref = store.put("summary", pa.Table.from_pylist(rows, SUMMARY), [len(rows)])
     listed = [{"file": i, "path": f"f{i}", "size": 1} for i in range(len(present))]
     files = store.put("files", pa.Table.from_pylist(listed, FILES), [len(listed)])
-    return Block("b", "full", LEAVES, files, (SummaryRef(ref, tuple(range(len(LEAVES)))),))
+    return Block(
+        id="b", computed="full", columns=LEAVES, files=files, summary=(SummaryRef(ref, tuple(range(len(LEAVES)))),)
+    )
 
 
 def test_a_block_knows_the_columns_that_it_has_rows_of(store):

@@ -83,8 +83,8 @@ def test_renamed_columns_share_a_block_and_have_the_later_name(store):
 @pytest.mark.parametrize(
     "other",
     [
-        (Column("0", ("c0",), "int", "long"), columns(2)[1]),
-        (Column("0", ("c0",), "string", "binary", "UTF8_LCASE"),),
+        (Column(key="0", path=("c0",), type="int", encoding="long"), columns(2)[1]),
+        (Column(key="0", path=("c0",), type="string", encoding="binary", collation="UTF8_LCASE"),),
     ],
 )
 def test_blocks_with_a_column_of_two_types_stay_apart(store, other):
@@ -220,7 +220,10 @@ def test_the_last_snapshots_are_kept(store):
 
 def test_wide_tables_stay_below_a_megabyte(store):
     for i in range(5):
-        wide = tuple(Column(str(n), (f"a_rather_long_name_{i}_{n}",), "bigint", "long") for n in range(3000))
+        wide = tuple(
+            Column(key=str(n), path=(f"a_rather_long_name_{i}_{n}",), type="bigint", encoding="long")
+            for n in range(3000)
+        )
         added = adding(block(store, [f"f{i}"], i, wide, ordinals=[0]), snapshots=[snapshot(store, str(i), wide)])
         manifest = store.commit(TABLE, added)
         assert len(manifest.to_bytes()) <= MAX_MANIFEST_BYTES
@@ -248,7 +251,7 @@ def test_more_blocks_than_readers_take_are_refused(store, monkeypatch):
 
 
 def test_an_empty_manifest_is_small_enough(store):
-    assert store.commit(TABLE, lambda _: Manifest(TABLE)).blocks == ()
+    assert store.commit(TABLE, lambda _: Manifest(table=TABLE)).blocks == ()
 
 
 @pytest.mark.parametrize("kind", ["files", "summary"])

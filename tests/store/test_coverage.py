@@ -11,16 +11,16 @@ from metastore.format.table_column import Column
 from metastore.store.block_files import BlockFiles
 from metastore.store.coverage import Coverage
 
-FIRST = (Column("1", ("a",), "int", "long"),)
-SECOND = (Column("2", ("b",), "int", "long"),)
+FIRST = (Column(key="1", path=("a",), type="int", encoding="long"),)
+SECOND = (Column(key="2", path=("b",), type="int", encoding="long"),)
 BOTH = (*FIRST, *SECOND)
-LIVE = (DataFile("x", 10, 1, "parquet"), DataFile("y", 10, 1, "parquet"))
+LIVE = (DataFile(path="x", size=10, rows=1, format="parquet"), DataFile(path="y", size=10, rows=1, format="parquet"))
 
 
 def indexed(name, paths, columns, computed="full", statistics=None):
     rows = [{"file": file, "path": path, "size": 10, "rows": 1} for file, path in enumerate(paths)]
     ordinals = {FileKey(path, 10): file for file, path in enumerate(paths)}
-    block = Block(name, computed, columns, None, (), statistics or {})
+    block = Block(id=name, computed=computed, columns=columns, files=None, summary=(), statistics=statistics or {})
     return BlockFiles(block, pa.Table.from_pylist(rows, FILES), ordinals, {})
 
 

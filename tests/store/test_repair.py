@@ -27,7 +27,7 @@ def flip(store, name):
 def find_lost(store, damaged, *others, live="abcd", snapshots=()):
     """The statistics that no other block has of the live data files."""
     manifest = adding(damaged, *others, snapshots=snapshots)(None)
-    files = [DataFile(path, 1, 1, "parquet") for path in live]
+    files = [DataFile(path=path, size=1, rows=1, format="parquet") for path in live]
     return find_lost_statistics(store, manifest, damaged, Coverage(read_block_files(store, others), files))
 
 

@@ -65,7 +65,7 @@ def test_the_environment_names_an_endpoint_without_tls(address, monkeypatch, nam
 def test_garbage_is_deleted(store):
     for path in "abc":
         made = block(store, [path])
-        store.commit(TABLE, lambda _, made=made: Manifest(TABLE, (made,)))
+        store.commit(TABLE, lambda _, made=made: Manifest(table=TABLE, blocks=(made,)))
     from metastore.store import retention  # noqa: PLC0415
 
     found = store.run(retention.collect_garbage(-1))
@@ -110,7 +110,9 @@ def test_every_reply_to_a_commit_is_wrong_once(address, trouble):
             mark = {f"mark{i}": 1}
             done = store.commit(
                 TABLE,
-                lambda old, m=mark: replace(old or Manifest(TABLE), settings={**(old.settings if old else {}), **m}),
+                lambda old, m=mark: replace(
+                    old or Manifest(table=TABLE), settings={**(old.settings if old else {}), **m}
+                ),
             )
             assert done.sequence == i + 1
         assert proxy.caused == 3

@@ -80,13 +80,13 @@ def test_a_table_made_again_starts_anew(store):
     store.commit(TABLE, adding(block(store, ["a"])))
     seen = []
     other = replace(TABLE, uuid="another")
-    committed = store.commit(other, lambda old: seen.append(old) or Manifest(other))
+    committed = store.commit(other, lambda old: seen.append(old) or Manifest(table=other))
     assert (seen, committed.sequence, committed.blocks, committed.table) == ([None], 2, (), other)
 
 
 def test_the_successor_of_a_dropped_table_is_not_overwritten(store):
     successor = replace(TABLE, uuid="successor")
-    first = store.commit(successor, lambda _: Manifest(successor))
+    first = store.commit(successor, lambda _: Manifest(table=successor))
     for over in (frozenset(), frozenset({TABLE.uuid})):
         with pytest.raises(AnalyzeFailed, match="another table"):
             store.commit(TABLE, adding(), replaceable=over)

@@ -142,8 +142,12 @@ def read_numbers(monkeypatch):
 
 def commit_some(store, paths):
     """Commits a block in place of all others, and again; returns the objects that each of the manifests names."""
-    return [objects(store.commit(TABLE, lambda old, path=path: replacing(block(store, [path]))(old or Manifest(TABLE))))
-            for path in paths]  # fmt: skip
+    committed = []
+    for path in paths:
+        replace_all = replacing(block(store, [path]))
+        manifest = store.commit(TABLE, lambda old, replace_all=replace_all: replace_all(old or Manifest(table=TABLE)))
+        committed.append(objects(manifest))
+    return committed
 
 
 def searched(store, days=7):

@@ -96,12 +96,26 @@ def write_block(folder: Path, contents: list[Content], bins: int = 100) -> tuple
             bars += [{"column": c, "file": f, **bar}] if bar else []
     paths = [_path(folder, i) for i in range(len(contents[0].files))]
     block = _block(store, columns, paths, statistics, lists, bars)
-    files = tuple(DataFile(_path(folder, i), 1, len(array), "parquet") for i, array in enumerate(contents[0].files))
+    files = tuple(
+        DataFile(path=_path(folder, i), size=1, rows=len(array), format="parquet")
+        for i, array in enumerate(contents[0].files)
+    )
     for place, file in enumerate(files):
         _write(file.path, [(of, content.files[place]) for of, content in zip(columns, contents, strict=True)])
-    location = IDENTITY.location
     facts = TableFacts(
-        *("iceberg", IDENTITY.uuid, location, location, "db.t", "db.t", "1", columns, files, {}, True, True, "db.t")
+        format="iceberg",
+        uuid=IDENTITY.uuid,
+        location=IDENTITY.location,
+        root=IDENTITY.location,
+        name="db.t",
+        identifier="db.t",
+        snapshot="1",
+        columns=columns,
+        files=files,
+        defaults={},
+        absent_is_null=True,
+        local=True,
+        snapshot_sql="db.t",
     )
     return store, facts, Coverage(read_block_files(store, [block]), files)
 
@@ -118,14 +132,19 @@ def commit_table_level(
     """Write the table level, and commit it; with a Spark context lists may be reduced by jobs."""
     store, facts, coverage = write_block(folder, contents, bins)
     jobs = (
-        ValueJobs(context, TaskStore(str(folder)), {file.path: file for file in facts.files}, LOCAL_FILES)
+        ValueJobs(
+            context=context,
+            store=TaskStore(str(folder)),
+            files={file.path: file for file in facts.files},
+            access=LOCAL_FILES,
+        )
         if context
         else None
     )
     if jobs and distribution:
         jobs = replace(jobs, distribution=frozenset(range(len(contents))))
     found = write_table_level(store, facts, coverage, TableLevelOptions(bins=bins, **options), jobs=jobs)
-    manifest = Manifest(IDENTITY, tuple(i.block for i in coverage.blocks), (found.snapshot,))
+    manifest = Manifest(table=IDENTITY, blocks=tuple(i.block for i in coverage.blocks), snapshots=(found.snapshot,))
     store.commit(IDENTITY, lambda _: manifest)
     return store, found.snapshot
 
@@ -167,7 +186,7 @@ def _block(store: Store, columns: Any, paths: list[str], statistics: Any, lists:
     ]
     listed = store.put("files", pa.Table.from_pylist(rows, FILES), [len(paths)])
     summaries = (SummaryRef(held, tuple(range(len(columns)))),)
-    return Block(str(uuid.uuid4()), "full", tuple(columns), listed, summaries)
+    return Block(id=str(uuid.uuid4()), computed="full", columns=tuple(columns), files=listed, summary=summaries)
 
 
 def integer_files(name: str, files: int, rows: int, seed: int = 0) -> list[np.ndarray]:

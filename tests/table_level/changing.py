@@ -42,7 +42,7 @@ class Table:
         """Add data files; give the blocks that tasks of 50 files would write."""
         folder = f"/w/t/data/{self.random.integers(1 << 40):x}"
         paths = [f"{folder}/{i:05}.parquet" for i in range(count)]
-        new = [DataFile(path, 1 << 20, ROWS, "parquet") for path in paths]
+        new = [DataFile(path=path, size=1 << 20, rows=ROWS, format="parquet") for path in paths]
         self.files += new
         return [self.block(new[start : start + 50]) for start in range(0, count, 50)]
 
@@ -81,10 +81,20 @@ class Table:
         """Make the table level, with the partial merges that are committed or with others."""
         manifest = self.store.read()
         base = manifest.blocks if manifest else ()
-        location = IDENTITY.location
         facts = TableFacts(
-            *("iceberg", IDENTITY.uuid, location, location, "db.t", "db.t", str(self.snapshots), self.columns),
-            *(tuple(self.files), {}, True, True, "db.t"),
+            format="iceberg",
+            uuid=IDENTITY.uuid,
+            location=IDENTITY.location,
+            root=IDENTITY.location,
+            name="db.t",
+            identifier="db.t",
+            snapshot=str(self.snapshots),
+            columns=self.columns,
+            files=tuple(self.files),
+            defaults={},
+            absent_is_null=True,
+            local=True,
+            snapshot_sql="db.t",
         )
         coverage = Coverage(read_block_files(self.store, [*base, *blocks]), facts.files)
         known = (manifest.nodes if manifest else ()) if nodes is None else nodes
@@ -95,7 +105,14 @@ class Table:
     def commit(self, blocks=()):
         self.snapshots += 1
         level = self.analyze(blocks)[2]
-        change = ManifestChange(IDENTITY, tuple(blocks), {}, level.snapshot, {}, level.nodes)
+        change = ManifestChange(
+            identity=IDENTITY,
+            blocks=tuple(blocks),
+            replacements={},
+            snapshot=level.snapshot,
+            settings={},
+            nodes=level.nodes,
+        )
         self.store.commit(IDENTITY, change)
         return level
 

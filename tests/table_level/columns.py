@@ -161,24 +161,37 @@ def analyze(folder: Path, tables: list[pa.Table], kinds: dict[str, str], **optio
         path = folder / "data" / f"{place:05d}.parquet"
         fields = [rows.schema.field(i).with_metadata({"PARQUET:field_id": str(i)}) for i in range(rows.num_columns)]
         pq.write_table(pa.table(rows.columns, schema=pa.schema(fields)), path)
-        files.append(DataFile(str(path), path.stat().st_size, rows.num_rows, "parquet"))
+        files.append(DataFile(path=str(path), size=path.stat().st_size, rows=rows.num_rows, format="parquet"))
     settings = {
         **BLOCK_SETTINGS,
         "histogram_bins": 1000,
         "frequencies_top": 1000,
     }
     result = run_block_task(
-        BlockDestination(TaskStore(str(folder)), IDENTITY, settings, 1 << 30),
-        BlockTask(FULL, columns, tuple(files), {}, absent_is_null=True, field_ids=ids),
+        BlockDestination(store=TaskStore(str(folder)), table=IDENTITY, settings=settings, budget=1 << 30),
+        BlockTask(depth=FULL, columns=columns, files=tuple(files), defaults={}, absent_is_null=True, field_ids=ids),
     )
     assert not result.unread, result.unread[:1]
     store = Store.open(str(folder), writable=True)
-    names = ("iceberg", IDENTITY.uuid, IDENTITY.location, IDENTITY.location, "db.t", "db.t", "1")
-    facts = TableFacts(*names, columns, tuple(files), {}, *(True, True), "db.t")
+    facts = TableFacts(
+        format="iceberg",
+        uuid=IDENTITY.uuid,
+        location=IDENTITY.location,
+        root=IDENTITY.location,
+        name="db.t",
+        identifier="db.t",
+        snapshot="1",
+        columns=columns,
+        files=tuple(files),
+        defaults={},
+        absent_is_null=True,
+        local=True,
+        snapshot_sql="db.t",
+    )
     found = write_table_level(
         store, facts, Coverage(read_block_files(store, [result.block]), tuple(files)), TableLevelOptions(**options)
     )
-    manifest = Manifest(IDENTITY, (result.block,), (found.snapshot,), nodes=found.nodes)
+    manifest = Manifest(table=IDENTITY, blocks=(result.block,), snapshots=(found.snapshot,), nodes=found.nodes)
     store.commit(IDENTITY, lambda _: manifest)
     return metastore.open(str(folder))
 

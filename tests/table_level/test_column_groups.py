@@ -146,7 +146,7 @@ def test_groups_that_lack_a_field_are_not_found(monkeypatch, kind):
 def test_columns_of_a_file_in_several_blocks(tmp_path):
     table = Table(tmp_path, 12)
     table.commit(table.append(120))
-    files = [DataFile(f"{file.path}-more", 1 << 20, ROWS, "parquet") for file in table.files[::3]]
+    files = [DataFile(path=f"{file.path}-more", size=1 << 20, rows=ROWS, format="parquet") for file in table.files[::3]]
     table.files += files
     changed = table.commit([table.block(files, COLUMNS[:1]), table.block(files, COLUMNS[1:])])
     _, _, scratch = table.analyze(nodes=())

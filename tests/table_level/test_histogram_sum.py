@@ -96,7 +96,7 @@ def histogram_of_values(array, bins):
     """The histogram of a data file of so many bins."""
     values, counts = np.unique(array, return_counts=True)
     kept = make_equal_height_histogram(counts, np.cumsum(counts), bins, lambda at: pa.array(values[at]))
-    return Histogram(kept.edges.to_pylist(), kept.counts, kept.distincts)
+    return Histogram(edges=kept.edges.to_pylist(), counts=kept.counts, distincts=kept.distincts)
 
 
 @pytest.mark.parametrize("name", ["skewed", "uniform", "near unique", "all unique", "sorted", "random", "twice"])
@@ -127,8 +127,8 @@ def test_files_of_the_same_values_tell_their_own_edges_and_no_others():
 
 def test_a_value_that_is_frequent_stays_alone_though_others_straddle_it():
     """One file has a bin from 0 to 9 of a hundred values; where in it they are nobody knows."""
-    frequent = Histogram([5.0, 5.0, 9.0], np.array([900, 1]), np.array([1, 1]))
-    vague = Histogram([0.0, 9.0], np.array([100]), np.array([90]))
+    frequent = Histogram(edges=[5.0, 5.0, 9.0], counts=np.array([900, 1]), distincts=np.array([1, 1]))
+    vague = Histogram(edges=[0.0, 9.0], counts=np.array([100]), distincts=np.array([90]))
     whole = merge_histograms([frequent] * 9 + [vague], column("double"), 100)
     place = list(whole.edges).index(5.0)
     assert (whole.counts[place - 1], whole.distincts[place - 1]) == (8100, 1)
@@ -150,7 +150,7 @@ def test_coarser_bins_hold_the_same_values(bins):
     ranks = [i * 997 // 50 for i in range(51)]
     edges = [int(ordered[max(rank, 1) - 1]) for rank in ranks]
     distincts = np.array([len(np.unique(ordered[a:b])) for a, b in itertools.pairwise(ranks)])
-    fine = Histogram(edges, derive_counts(997, 50), distincts)
+    fine = Histogram(edges=edges, counts=derive_counts(997, 50), distincts=distincts)
     found = coarsen(fine, bins)
     assert len(found.counts) == min(bins, 50)
     assert found.counts.sum() == 997
@@ -162,8 +162,8 @@ def test_coarser_bins_hold_the_same_values(bins):
 
 
 def test_a_bin_of_one_value_has_one_distinct_value_though_estimates_say_more():
-    first = Histogram(np.array([0, 4, 8]), np.array([10, 10]), np.array([4, 4]))
-    second = Histogram(np.array([0, 0, 8]), np.array([10, 10]), np.array([1, 8]))
+    first = Histogram(edges=np.array([0, 4, 8]), counts=np.array([10, 10]), distincts=np.array([4, 4]))
+    second = Histogram(edges=np.array([0, 0, 8]), counts=np.array([10, 10]), distincts=np.array([1, 8]))
     found = merge_histograms([first, second, second, second], column("bigint"), 8, 9)
     alone = np.asarray(found.edges[1:]) == np.asarray(found.edges[:-1])
     assert alone[0]

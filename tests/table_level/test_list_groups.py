@@ -30,7 +30,7 @@ def make_table(spark, tmp_path, same_groups):
     """Makes tables that come with Spark."""
 
     def make(options, **more):
-        files = ValueJobs(spark.sparkContext, TaskStore(str(tmp_path)), {}, LOCAL_FILES)
+        files = ValueJobs(context=spark.sparkContext, store=TaskStore(str(tmp_path)), files={}, access=LOCAL_FILES)
         return Table(tmp_path, 31, options=options, jobs=files, **more)
 
     return make

@@ -34,7 +34,7 @@ CASES = {
 
 
 def column(kind):
-    return Column("1", ("c",), kind, encoding_of(kind))
+    return Column(key="1", path=("c",), type=kind, encoding=encoding_of(kind))
 
 
 def as_stored(value, of):

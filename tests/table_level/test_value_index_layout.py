@@ -85,9 +85,17 @@ def written(kept, columns, rows, parts):
             refs.append(SummaryRef(ref, tuple(lists), (part, parts)))
     facts = dict.fromkeys(("files", "files_total", "rows", "physical_rows", "size_bytes", "live_size_bytes"), 1)
     return Snapshot(
-        "1", "", "full", exact=True, columns=columns, table_files=refs[0].object, frequencies=tuple(refs),
-        distribution=tuple(range(len(columns))), placed=kept.put("table-placed", *index_coverage_rows(told)), **facts,
-    )  # fmt: skip
+        id="1",
+        analyzed_at="",
+        computed="full",
+        exact=True,
+        columns=columns,
+        table_files=refs[0].object,
+        frequencies=tuple(refs),
+        distribution=tuple(range(len(columns))),
+        placed=kept.put("table-placed", *index_coverage_rows(told)),
+        **facts,
+    )
 
 
 def expected_index(rows, of):
@@ -171,5 +179,5 @@ def test_many_columns_share_the_row_groups_of_what_is_told():
 
 
 def test_a_snapshot_names_parts():
-    ref = SummaryRef(ObjectRef("x", 1, "", 1, 1, ""), (0,), (3, 4))
+    ref = SummaryRef(ObjectRef(name="x", length=1, sha256="", rows=1, footer_length=1, footer_sha256=""), (0,), (3, 4))
     assert to_document(ref) == to_document(ref.object) | {"columns": [0], "part": [3, 4]}

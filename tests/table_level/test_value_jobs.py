@@ -121,7 +121,12 @@ def test_a_file_that_cannot_be_read_again_leaves_what_the_lists_say(tmp_path, co
     contents = [Content("bigint", files, ["duplicates"] * 2)]
     store, facts, coverage = analyzed_tables.write_block(tmp_path, contents)
     (tmp_path / "data" / "f1.parquet").write_bytes(b"no")
-    jobs = ValueJobs(context, TaskStore(str(tmp_path)), {file.path: file for file in facts.files}, LOCAL_FILES)
+    jobs = ValueJobs(
+        context=context,
+        store=TaskStore(str(tmp_path)),
+        files={file.path: file for file in facts.files},
+        access=LOCAL_FILES,
+    )
     snapshot = write_table_level(store, facts, coverage, TableLevelOptions(algorithm="scatter"), jobs=jobs).snapshot
     summary = store.get(snapshot.summary).to_pylist()[0]
     assert (summary["frequencies"], summary["frequencies_algorithm"]) == ("top", "reduce")

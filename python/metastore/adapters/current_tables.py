@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from metastore.format.data_files import DataFile
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CurrentTable:
     """A table that a library has opened.
 

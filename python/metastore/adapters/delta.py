@@ -30,8 +30,8 @@ def pin_snapshot(facts: TableFacts, entry: CatalogEntry) -> TableFacts:  # noqa:
 
 
 FORMAT = TableFormat(
-    "delta",
-    complete,
+    name="delta",
+    complete=complete,
     pin_snapshot=pin_snapshot,
     may_hide_positions=True,
     read_properties=read_properties,

@@ -63,7 +63,7 @@ def _list_files(table: DeltaTable) -> Iterator[DataFile]:
     # The number of rows comes from Delta's own statistics, which may be rounded or absent.
     row_counts = files["num_records"].to_pylist()
     for path, size, rows in zip(paths, sizes, row_counts, strict=True):
-        file = DataFile(unquote(path), size, rows, "parquet")
+        file = DataFile(path=unquote(path), size=size, rows=rows, format="parquet")
         if names_with_deletes is None or _name_of(path) in names_with_deletes:
             file = replace(file, deletes=_DELETES)
         yield file
@@ -98,7 +98,7 @@ def _describe_leaf(fields: Sequence[Mapping[str, Any]]) -> Column:
     physical_names = list(map(_physical_name, fields))
     key = json.dumps(physical_names, ensure_ascii=False, separators=(",", ":"))
     path = tuple(map(itemgetter("name"), fields))
-    column = Column(key, path, spark_type, encoding_of(spark_type))
+    column = Column(key=key, path=path, type=spark_type, encoding=encoding_of(spark_type))
     if _COLLATIONS in metadata:
         column = replace(column, collation=str(metadata[_COLLATIONS]))
     return column

@@ -39,7 +39,7 @@ class EncodedSketch(NamedTuple):
     distinct: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableFormat:
     """A table format: the constant `FORMAT` in the module of `metastore.adapters` with its name.
 

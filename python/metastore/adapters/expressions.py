@@ -59,7 +59,7 @@ def resolve_expressions(
         key = description["key"]
         keys[text] = key
         expression_type = description["type"]
-        column = Column(key, (text,), expression_type, encoding_of(expression_type))
+        column = Column(key=key, path=(text,), type=expression_type, encoding=encoding_of(expression_type))
         columns.setdefault(key, column)
     return TableExpressions(tuple(columns.values()), keys, failed)
 

@@ -34,8 +34,8 @@ def pin_snapshot(facts: TableFacts, entry: CatalogEntry) -> TableFacts:
 
 
 FORMAT = TableFormat(
-    "hudi",
-    complete,
+    name="hudi",
+    complete=complete,
     pin_snapshot=pin_snapshot,
     file_sql="input_file_name()",
     position_sql=None,

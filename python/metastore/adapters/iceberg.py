@@ -160,8 +160,8 @@ def _read_metadata_table(spark: SparkSession, facts: TableFacts, name: str) -> D
 
 
 FORMAT = TableFormat(
-    "iceberg",
-    complete,
+    name="iceberg",
+    complete=complete,
     pin_snapshot=pin_snapshot,
     file_sql="_file",
     shows_uri=False,

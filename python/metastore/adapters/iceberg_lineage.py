@@ -191,8 +191,8 @@ def _describe_leaf(fields: Sequence[Mapping[str, Any]]) -> Column:
     path = tuple(map(itemgetter("name"), fields))
     spark_type = _spark_type(leaf["type"])
     if spark_type is None:
-        return Column(key, path, str(leaf["type"]), None)
-    return Column(key, path, spark_type, encoding_of(spark_type))
+        return Column(key=key, path=path, type=str(leaf["type"]), encoding=None)
+    return Column(key=key, path=path, type=spark_type, encoding=encoding_of(spark_type))
 
 
 def _spark_type(kind: Any) -> str | None:

@@ -30,7 +30,7 @@ def list_leaf_fields(
             yield path
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Lineage:
     """The snapshots of a table.
 

@@ -42,4 +42,4 @@ def _java_order(file: DataFile) -> bytes:
     return file.path.encode("utf-16-be", "surrogatepass")
 
 
-FORMAT = TableFormat("parquet", complete, name_snapshot=name_snapshot)
+FORMAT = TableFormat(name="parquet", complete=complete, name_snapshot=name_snapshot)

@@ -64,10 +64,10 @@ def _list_files(table: Table) -> Iterator[DataFile]:
     for task in tasks:
         file = task.file
         yield DataFile(
-            file.file_path,
-            file.file_size_in_bytes,
-            file.record_count,
-            file.file_format.name.lower(),
+            path=file.file_path,
+            size=file.file_size_in_bytes,
+            rows=file.record_count,
+            format=file.file_format.name.lower(),
             deletes=_name_deletes(task, targets),
         )
 
@@ -119,9 +119,9 @@ def _list_with_unknown_deletes(table: Table) -> Iterator[DataFile]:
     files = table.inspect.data_files()
     for row in files.to_pylist():
         yield DataFile(
-            row["file_path"],
-            row["file_size_in_bytes"],
-            row["record_count"],
-            str(row["file_format"]).lower(),
+            path=row["file_path"],
+            size=row["file_size_in_bytes"],
+            rows=row["record_count"],
+            format=str(row["file_format"]).lower(),
             deletes=_UNKNOWN_DELETES,
         )

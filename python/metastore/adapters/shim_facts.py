@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +91,9 @@ def _make_columns(
     for leaf in leaves:
         spark_type = leaf["type"]
         reason = refusals.reason_for_counts_only(spark_type)
-        column = Column(leaf["key"], tuple(leaf["path"]), spark_type, encoding_of(spark_type), casts=casts)
+        column = Column(
+            key=leaf["key"], path=tuple(leaf["path"]), type=spark_type, encoding=encoding_of(spark_type), casts=casts
+        )
         if reason is not None:
             column = replace(column, encoding=None)
             refused.append(Refusal(column.name, reason))
@@ -120,8 +122,8 @@ def _make_files(rows: pa.Table, columns: Mapping[str, Column]) -> tuple[DataFile
         "modified": rows.column("modified").to_pylist(),
         "names": map(cache(dict), _read_tuples(rows, "names")),
     }
-    in_order = [values[field.name] for field in fields(DataFile)]
-    return tuple(map(DataFile, *in_order))
+    files = zip(*values.values(), strict=True)
+    return tuple(DataFile(**dict(zip(values, file, strict=True))) for file in files)
 
 
 def _read_tuples(rows: pa.Table, name: str) -> list[tuple[Any, ...]]:

@@ -32,7 +32,7 @@ class Refusal:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableFacts:
     """A table at one snapshot.
 

@@ -107,7 +107,7 @@ def _collect(where: SparkSession | str, table: str | None, at: Moment) -> tuple[
         statistics = read_functions.open(where, table)
         summary = statistics.summary(at=at)
         layout = statistics.layout() if at is None else None
-        return statistics, Contents(summary, collect_columns(statistics, summary), layout)
+        return statistics, Contents(summary=summary, columns=collect_columns(statistics, summary), layout=layout)
     check_session(where)
     if table is None:
         raise InvalidArgument("table", "no table is named", 'Say metastore.report(spark, "db.t").')
@@ -115,17 +115,25 @@ def _collect(where: SparkSession | str, table: str | None, at: Moment) -> tuple[
     statistics = open_by_name(where, table, summary.zone)
     columns = collect_columns(statistics, summary)
     if at is not None:
-        return statistics, Contents(summary, columns)
+        return statistics, Contents(summary=summary, columns=columns)
     is_recorded = configuration.get("spark.metastore.history.enabled", where)
     history = _history(where, table)
-    return statistics, Contents(summary, columns, _layout(where, table), history, is_recorded)
+    return statistics, Contents(
+        summary=summary, columns=columns, layout=_layout(where, table), history=history, is_recorded=is_recorded
+    )
 
 
 def _history(spark: SparkSession, table: str) -> Answer:
     try:
         return query_functions.history(spark, table)
     except InvalidArgument:  # nothing was noted, for that is switched off: the page says how to switch it on
-        return Answer("history", table, tuple(FUNCTIONS["history"].names), (), FUNCTIONS["history"])
+        return Answer(
+            kind="history",
+            subject=table,
+            columns=tuple(FUNCTIONS["history"].names),
+            rows=(),
+            schema=FUNCTIONS["history"],
+        )
 
 
 def _layout(spark: SparkSession, table: str) -> Answer | None:

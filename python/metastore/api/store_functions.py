@@ -52,7 +52,9 @@ def verify(where: SparkSession | str, table: str | None = None) -> Answer:
     checked = list(verify_manifest(store, manifest))
     findings = [*checked, *list_unchecked(store, checked)]
     findings.sort(key=lambda finding: not finding.is_wrong)
-    return Answer("verify", discovery.subject, _VERIFIED, tuple(vars(finding) for finding in findings))
+    return Answer(
+        kind="verify", subject=discovery.subject, columns=_VERIFIED, rows=tuple(vars(finding) for finding in findings)
+    )
 
 
 def gc(where: SparkSession | str, table: str | None = None, *, delete: bool = False, grace_days: float = 7) -> Answer:
@@ -88,7 +90,7 @@ def gc(where: SparkSession | str, table: str | None = None, *, delete: bool = Fa
     for blob in garbage.blobs:
         age_days = round(blob.age / _SECONDS_A_DAY, 1)
         rows.append({"path": blob.path, "size": blob.size, "age_days": age_days, "deleted": delete})
-    return Answer("gc", discovery.subject, _GARBAGE, tuple(rows))
+    return Answer(kind="gc", subject=discovery.subject, columns=_GARBAGE, rows=tuple(rows))
 
 
 def compact(where: SparkSession | str, table: str | None = None) -> dict[str, Any]:

@@ -31,7 +31,7 @@ _JOINS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Measurement:
     """One way of running a query.
 

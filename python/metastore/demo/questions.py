@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _YEAR = 1996
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Question:
     """A query and its purpose.
 

@@ -37,7 +37,7 @@ class StoryLine:
     heading: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """A query, run both ways.
 

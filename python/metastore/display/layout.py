@@ -48,7 +48,7 @@ _REMOVED_FIRST = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DisplayColumn:
     """A column as it is displayed.
 
@@ -157,11 +157,11 @@ def _bar_columns(name: str, column: DisplayColumn, measured: bars.Bars, rows: in
     shares = measured.shares[:rows]
     densities = measured.densities[:rows]
     blocks = tuple(map(bars.draw_bar, shares))
-    bar = DisplayColumn("", blocks, bars.WIDTH, is_bar=True, shares=shares)
+    bar = DisplayColumn(heading="", cells=blocks, width=bars.WIDTH, is_bar=True, shares=shares)
     if not densities:
         return {name: replace(column, shares=shares), bars.BARS: bar}
     width = max(map(len, [measured.heading, *densities]))
-    density = DisplayColumn(measured.heading, densities, width, is_number=True, shares=shares)
+    density = DisplayColumn(heading=measured.heading, cells=densities, width=width, is_number=True, shares=shares)
     return {name: column, bars.DENSITY: density, bars.BARS: bar}
 
 

@@ -28,7 +28,7 @@ _MOST_BARS = 40
 """More bars than these would leave no room for their names."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Drawing:
     """A plot, independent of the library that draws it.
 

@@ -36,7 +36,7 @@ class FileKey(NamedTuple):
     modified: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DataFile:
     """One immutable data file of a snapshot.
 

@@ -22,7 +22,7 @@ FINE = 100
 _TAILS = (1, 5, 10, 15, 30)  # ten-thousandths
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Histogram:
     """A histogram of one column: a bin holds the values greater than its lower edge, up to its upper one.
 

@@ -105,7 +105,7 @@ class TableIdentity:
     name: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Block:
     """The index of some data files.
 
@@ -141,7 +141,7 @@ class Block:
         _require_kinds("zones", self.zones)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """The statistics of a table as of one of its snapshots.
 
@@ -223,7 +223,7 @@ class Snapshot:
         _require_kinds("table-ranks", self.ranks)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """All statistics of one table; `docs/format.md` explains the fields.
 

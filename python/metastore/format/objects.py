@@ -54,7 +54,7 @@ _MAX_LENGTH: int = read_contract("limits")["object_length"]
 _BATCH_ROWS = 16_384
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ObjectRef:
     """The name of an object, and the digests that verify its bytes.
 

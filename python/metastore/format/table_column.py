@@ -55,7 +55,7 @@ def encoding_of(spark_type: str) -> str | None:
     return _ENCODINGS_BY_TYPE.get(spark_type)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Column:
     """A leaf of a table's schema.
 

@@ -98,7 +98,7 @@ def render_average_time(average: float, column_type: str, zone: str = "UTC") -> 
         >>> render_average_time(19737.5, "date")
         '2024-01-15'
     """
-    return render_value(math.floor(average), Column("", ("",), column_type, "long"), zone=zone)
+    return render_value(math.floor(average), Column(key="", path=("",), type=column_type, encoding="long"), zone=zone)
 
 
 def make_renderer(column: Column, zone: str = "UTC") -> Callable[[Any], str]:

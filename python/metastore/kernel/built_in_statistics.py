@@ -53,7 +53,7 @@ class TextInput:
     counts: Longs | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StatisticDescriptor:
     """A built-in statistic.
 
@@ -110,70 +110,92 @@ def _count_empty(texts: TextInput) -> int:
 
 
 BUILT_IN = (
-    StatisticDescriptor("rows", "long", "physical rows"),
-    StatisticDescriptor("nulls", "long", "null values"),
-    StatisticDescriptor("nans", "long", "NaN values; 0 for types without NaN"),
-    StatisticDescriptor("lo_long", "long", "lower bound"),
-    StatisticDescriptor("hi_long", "long", "upper bound"),
-    StatisticDescriptor("lo_double", "double", "lower bound"),
-    StatisticDescriptor("hi_double", "double", "upper bound"),
-    StatisticDescriptor("lo_binary", "binary", "lower bound"),
-    StatisticDescriptor("hi_binary", "binary", "upper bound"),
-    StatisticDescriptor("lo_exact", "boolean", "whether the lower bound is a value"),
-    StatisticDescriptor("hi_exact", "boolean", "whether the upper bound is a value"),
-    StatisticDescriptor("distinct", "long", "distinct values, null excluded, NaN as one", NOT_IN_GROUPS),
-    StatisticDescriptor("distinct_error", "double", "relative standard error of distinct, 0: exact", NOT_IN_GROUPS),
-    StatisticDescriptor("sum_exact", "decimal(38,0)", "sum of unscaled integers; null on overflow and for doubles"),
-    StatisticDescriptor("sum", "double", "sum of the finite values", version=2),
-    StatisticDescriptor("mean", "double", "arithmetic mean of the finite values", version=2),
-    StatisticDescriptor("m2", "double", "sum of squared distances of the finite values from the mean", version=2),
-    StatisticDescriptor("avg_len", "double", "bytes of a value on average"),
+    StatisticDescriptor(name="rows", type="long", meaning="physical rows"),
+    StatisticDescriptor(name="nulls", type="long", meaning="null values"),
+    StatisticDescriptor(name="nans", type="long", meaning="NaN values; 0 for types without NaN"),
+    StatisticDescriptor(name="lo_long", type="long", meaning="lower bound"),
+    StatisticDescriptor(name="hi_long", type="long", meaning="upper bound"),
+    StatisticDescriptor(name="lo_double", type="double", meaning="lower bound"),
+    StatisticDescriptor(name="hi_double", type="double", meaning="upper bound"),
+    StatisticDescriptor(name="lo_binary", type="binary", meaning="lower bound"),
+    StatisticDescriptor(name="hi_binary", type="binary", meaning="upper bound"),
+    StatisticDescriptor(name="lo_exact", type="boolean", meaning="whether the lower bound is a value"),
+    StatisticDescriptor(name="hi_exact", type="boolean", meaning="whether the upper bound is a value"),
     StatisticDescriptor(
-        "max_len",
-        "long",
-        "bytes of the longest value",
-        MAX,
+        name="distinct", type="long", meaning="distinct values, null excluded, NaN as one", merge=NOT_IN_GROUPS
+    ),
+    StatisticDescriptor(
+        name="distinct_error",
+        type="double",
+        meaning="relative standard error of distinct, 0: exact",
+        merge=NOT_IN_GROUPS,
+    ),
+    StatisticDescriptor(
+        name="sum_exact", type="decimal(38,0)", meaning="sum of unscaled integers; null on overflow and for doubles"
+    ),
+    StatisticDescriptor(name="sum", type="double", meaning="sum of the finite values", version=2),
+    StatisticDescriptor(name="mean", type="double", meaning="arithmetic mean of the finite values", version=2),
+    StatisticDescriptor(
+        name="m2", type="double", meaning="sum of squared distances of the finite values from the mean", version=2
+    ),
+    StatisticDescriptor(name="avg_len", type="double", meaning="bytes of a value on average"),
+    StatisticDescriptor(
+        name="max_len",
+        type="long",
+        meaning="bytes of the longest value",
+        merge=MAX,
         of_numbers=lambda values: values.width,
         of_texts=lambda texts: int(texts.lengths.max()),
     ),
-    StatisticDescriptor("trues", "long", "values that are true, of booleans"),
-    StatisticDescriptor("compressed_bytes", "long", "bytes of the column's chunks"),
-    StatisticDescriptor("uncompressed_bytes", "long", "bytes of the column's chunks before compression"),
+    StatisticDescriptor(name="trues", type="long", meaning="values that are true, of booleans"),
+    StatisticDescriptor(name="compressed_bytes", type="long", meaning="bytes of the column's chunks"),
     StatisticDescriptor(
-        "frequencies", "text", "which values are listed: none, top, duplicates, complete", NOT_IN_GROUPS
+        name="uncompressed_bytes", type="long", meaning="bytes of the column's chunks before compression"
     ),
-    StatisticDescriptor("frequencies_floor", "long", "no value left out is more frequent", NOT_IN_GROUPS),
-    StatisticDescriptor("percentiles_long", "list<long>", "101 values, of ranks max(1, ceil(p n / 100))"),
-    StatisticDescriptor("percentiles_double", "list<double>", "the same"),
-    StatisticDescriptor("percentiles_binary", "list<binary>", "the same"),
-    StatisticDescriptor("extra", "map<text,binary>", "user-defined statistics", NOT_IN_GROUPS),
-    StatisticDescriptor("singles", "long", "values that occur once; null: unknown", NOT_IN_GROUPS),
     StatisticDescriptor(
-        "min_len",
-        "long",
-        "bytes of the shortest text or binary value; null for other types",
-        MIN,
+        name="frequencies",
+        type="text",
+        meaning="which values are listed: none, top, duplicates, complete",
+        merge=NOT_IN_GROUPS,
+    ),
+    StatisticDescriptor(
+        name="frequencies_floor", type="long", meaning="no value left out is more frequent", merge=NOT_IN_GROUPS
+    ),
+    StatisticDescriptor(
+        name="percentiles_long", type="list<long>", meaning="101 values, of ranks max(1, ceil(p n / 100))"
+    ),
+    StatisticDescriptor(name="percentiles_double", type="list<double>", meaning="the same"),
+    StatisticDescriptor(name="percentiles_binary", type="list<binary>", meaning="the same"),
+    StatisticDescriptor(name="extra", type="map<text,binary>", meaning="user-defined statistics", merge=NOT_IN_GROUPS),
+    StatisticDescriptor(
+        name="singles", type="long", meaning="values that occur once; null: unknown", merge=NOT_IN_GROUPS
+    ),
+    StatisticDescriptor(
+        name="min_len",
+        type="long",
+        meaning="bytes of the shortest text or binary value; null for other types",
+        merge=MIN,
         of_texts=lambda texts: int(texts.lengths.min()),
     ),
     StatisticDescriptor(
-        "empty_texts",
-        "long",
-        "text or binary values without bytes; null for other types",
-        SUM,
+        name="empty_texts",
+        type="long",
+        meaning="text or binary values without bytes; null for other types",
+        merge=SUM,
         of_texts=_count_empty,
     ),
     StatisticDescriptor(
-        "negative_infinities",
-        "long",
-        "values that are -Infinity, of float and double; null for other types",
-        SUM,
+        name="negative_infinities",
+        type="long",
+        meaning="values that are -Infinity, of float and double; null for other types",
+        merge=SUM,
         of_numbers=_count_negative_infinities,
     ),
     StatisticDescriptor(
-        "positive_infinities",
-        "long",
-        "values that are Infinity, of float and double; null for other types",
-        SUM,
+        name="positive_infinities",
+        type="long",
+        meaning="values that are Infinity, of float and double; null for other types",
+        merge=SUM,
         of_numbers=_count_positive_infinities,
     ),
 )

@@ -26,7 +26,7 @@ def make_equal_height_histogram(
         ends = choose_bin_ends(last_ranks, counts, bins)
     heights = np.diff(last_ranks[ends], prepend=0)
     distincts = np.diff(ends, prepend=-1)
-    return Histogram(values(np.append(0, ends)), heights, distincts)
+    return Histogram(edges=values(np.append(0, ends)), counts=heights, distincts=distincts)
 
 
 def merge_bins(histogram: Histogram, bins: int) -> Histogram:

@@ -98,7 +98,7 @@ class ColumnKernel:
         rows = self._rows
         if self._values is None:
             return ColumnStatistics(
-                rows, None, nulls=self._nulls, compressed_bytes=sizes[0], uncompressed_bytes=sizes[1]
+                rows=rows, encoding=None, nulls=self._nulls, compressed_bytes=sizes[0], uncompressed_bytes=sizes[1]
             )
         part = self._values.finish()
         nans = self._values.nans

@@ -32,7 +32,7 @@ _NO_COUNTS = np.empty(0, dtype=np.int64)
 _NOTHING = {encoding: pa.array([], kind) for encoding, kind in ENCODED_TYPES.items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ColumnStatistics:
     """The statistics of one column of one data file, or of a table; None is unknown.
 
@@ -112,8 +112,8 @@ def finish_statistics(
     if values is not None:
         values = values.add_nan(nans, detail.top)
     return ColumnStatistics(
-        rows,
-        column.encoding,
+        rows=rows,
+        encoding=column.encoding,
         nulls=nulls,
         nans=nans,
         compressed_bytes=sizes[0],
@@ -142,7 +142,7 @@ def constant_statistics(column: Column, value: Any, rows: int) -> ColumnStatisti
     if value is None:
         nulls = rows
     if column.encoding is None:
-        return ColumnStatistics(rows, None, nulls=nulls)
+        return ColumnStatistics(rows=rows, encoding=None, nulls=nulls)
     if nulls == rows:
         return finish_statistics(None, column, (rows, nulls, 0), DEFAULT_DETAIL_LIMITS)
     if column.encoding == "double" and np.isnan(value):

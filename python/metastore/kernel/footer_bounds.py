@@ -90,8 +90,8 @@ def _read_column(file: pq.ParquetFile, column: Column, field: ParquetField | Non
     row_groups = _list_filled_row_groups(file.metadata)
     compressed_bytes, uncompressed_bytes = measure_chunks(list_column_chunks(row_groups, field))
     sizes = ColumnStatistics(
-        file.metadata.num_rows,
-        column.encoding,
+        rows=file.metadata.num_rows,
+        encoding=column.encoding,
         compressed_bytes=compressed_bytes,
         uncompressed_bytes=uncompressed_bytes,
     )

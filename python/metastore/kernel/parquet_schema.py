@@ -342,14 +342,14 @@ def cast_file_values(values: pa.Array, column: Column) -> pa.Array:
 
 def statistics_of_unknown_cast(rows: int, column: Column, field: ParquetField) -> ColumnStatistics:
     """Make the statistics of a column with `ReaderCast.UNKNOWN`: only the number of rows."""
-    return ColumnStatistics(rows, column.encoding, cast_type=(str(field.type), refusals.NOTHING))
+    return ColumnStatistics(rows=rows, encoding=column.encoding, cast_type=(str(field.type), refusals.NOTHING))
 
 
 def widen_float_bounds(floats: ColumnStatistics, column: Column) -> ColumnStatistics:
     """Make the statistics of the doubles that readers show for floats: bounds are wider by one float."""
     doubles = ColumnStatistics(
-        floats.rows,
-        column.encoding,
+        rows=floats.rows,
+        encoding=column.encoding,
         nulls=floats.nulls,
         nans=floats.nans,
         compressed_bytes=floats.compressed_bytes,

@@ -202,7 +202,7 @@ def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -
         numbers=compute_numbers(TextInput(texts.lengths)),
         singles=repeats.distinct - len(repeats.rows),
         frequencies=_count_repeats(values, texts, repeats, detail),
-        histogram=Histogram(_cut(edges), np.diff(ends, prepend=0), distincts),
+        histogram=Histogram(edges=_cut(edges), counts=np.diff(ends, prepend=0), distincts=distincts),
     )
 
 
@@ -302,7 +302,7 @@ def _merge_part_histograms(
     if below + above > 0:
         return _merge_finite_histograms(parts, points, detail, below=below, finite=number - below - above)
     edges = _to_edges(points, column)
-    histogram = Histogram(edges, derive_counts(number, len(edges) - 1))
+    histogram = Histogram(edges=edges, counts=derive_counts(number, len(edges) - 1))
     return merge_bins(histogram, detail.bins)
 
 
@@ -335,7 +335,7 @@ def _merge_finite_histograms(
     is_last_of_rank = np.append(np.diff(last_ranks) > 0, True)
     is_edge = is_last_of_rank & (last_ranks > 0)
     is_edge[0] = True
-    histogram = Histogram(pa.array(edges[is_edge]), np.diff(last_ranks[is_edge]))
+    histogram = Histogram(edges=pa.array(edges[is_edge]), counts=np.diff(last_ranks[is_edge]))
     return merge_bins(histogram, detail.bins)
 
 

@@ -174,7 +174,7 @@ def read_spark_columns(schema: StructType, parent: tuple[str, ...] = ()) -> tupl
             continue
         spark_type = data_type.simpleString()
         encoding = None if reason_for_counts_only(spark_type) else encoding_of(spark_type)
-        columns.append(Column("", path, spark_type, encoding))
+        columns.append(Column(key="", path=path, type=spark_type, encoding=encoding))
     return tuple(columns)
 
 

@@ -77,7 +77,7 @@ def _keep_freed_memory() -> None:
     mallopt(_TRIM_THRESHOLD, _FREE_BYTES)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BlockDestination:
     """The store that blocks go to, and the settings that they are computed with.
 
@@ -113,7 +113,7 @@ class BlockDestination:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BlockTask:
     """The files of one block.
 
@@ -165,7 +165,7 @@ class CastColumn:
     path: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BlockTaskResult:
     """The result of one task.
 
@@ -186,7 +186,7 @@ class BlockTaskResult:
     cast_columns: tuple[CastColumn, ...] = ()
 
 
-@dataclass
+@dataclass(kw_only=True)
 class BlockBuilder:
     """Collects the statistics of files and writes them as one block."""
 
@@ -241,7 +241,7 @@ class BlockBuilder:
         """Write the block."""
         unread = tuple(self._unread)
         if not self._files:
-            return BlockTaskResult(None, (), unread)
+            return BlockTaskResult(block=None, paths=(), unread=unread)
         columns = self.columns
         if self.name_mapping is not None:
             columns = self.name_mapping.map_columns(columns)
@@ -281,7 +281,7 @@ def _without_value_counts(
 def run_block_task(destination: BlockDestination, task: BlockTask) -> BlockTaskResult:
     """Analyze the files of a task."""
     destination = replace(destination, tasks_per_file=task.tasks_per_file)
-    builder = BlockBuilder(destination, task.depth, task.columns)
+    builder = BlockBuilder(destination=destination, depth=task.depth, columns=task.columns)
     with use_system_allocator():
         for file in task.files:
             detail = destination.detail(file)
@@ -407,4 +407,4 @@ def _may_have(fields: Iterable[pa.Field], path: Sequence[str]) -> bool:
 
 def unknown_statistics(column: Column, rows: int) -> ColumnStatistics:
     """The statistics of a column whose values in a file are unknown: the number of rows alone."""
-    return ColumnStatistics(rows, column.encoding)
+    return ColumnStatistics(rows=rows, encoding=column.encoding)

@@ -30,7 +30,7 @@ def newest_versions(blocks: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return versions
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ManifestChange:
     """A commit, as a change of the newest manifest.
 

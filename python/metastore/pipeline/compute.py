@@ -112,7 +112,7 @@ def _choose_destination(inputs: PlanInputs, columns: Sequence[Column]) -> BlockD
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BlockComputation:
     """Runs the work of one ANALYZE.
 

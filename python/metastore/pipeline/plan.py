@@ -55,7 +55,7 @@ class MissingStatistics:
     is_listed: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RoundState:
     """The knowledge and the work of an ANALYZE so far.
 
@@ -95,7 +95,7 @@ class RoundState:
         return replace(self, damage=self.damage.with_blocks(blocks), is_stale=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """The work of one round of an ANALYZE.
 

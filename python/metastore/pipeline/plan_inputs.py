@@ -69,7 +69,7 @@ class UserStatistics:
         return tuple(pickle for pickle in self.pickles if pickle.expression in keys)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PlanInputs:
     """The inputs of every step of an ANALYZE; they do not change from its beginning to its end.
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LOG = get_logger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KnownDamage:
     """Damage of the stored statistics, as far as this ANALYZE knows it, and the repairs so far.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _REFUSED = re.compile(r'(?:"((?:[^"]|"")*)"|(.*?)): (.*)', re.DOTALL)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AnalyzeReport:
     """The work of one ANALYZE.
 
@@ -70,7 +70,7 @@ class AnalyzeReport:
         for refusal in self.refused:
             reason = f"{refusal.subject}: {refusal.reason}"
             rows.append({"measure": "refused", "value": reason})
-        answer = Answer("ANALYZE", self.table, ("measure", "value"), tuple(rows))
+        answer = Answer(kind="ANALYZE", subject=self.table, columns=("measure", "value"), rows=tuple(rows))
         return answer._repr_html_()
 
     @classmethod

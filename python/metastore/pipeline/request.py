@@ -26,7 +26,7 @@ NOT_ORDERED = "values of its type have no order that is kept"
 RENAMED = "data files have it under other names, or its struct in another form"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AnalyzeStatement:
     """An ANALYZE statement.
 
@@ -65,7 +65,7 @@ class ExtraColumns:
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AnalyzeRequest:
     """A statement that was checked against the table.
 
@@ -108,7 +108,7 @@ def resolve_request(
     for name in statement.partition_columns:
         _require_partition_column(facts, name, fold)
     files = _select_files(facts, statement.partition, fold, zone)
-    request = AnalyzeRequest(statement.depth, () if statement.depth == FILES else columns, files)
+    request = AnalyzeRequest(depth=statement.depth, columns=() if statement.depth == FILES else columns, files=files)
     if statement.depth != FULL:
         return request
     return replace(

@@ -53,7 +53,9 @@ def analyze_row_batches(
     batches: Iterable[pa.RecordBatch], destination: BlockDestination, task: BlockTask
 ) -> BlockTaskResult:
     """Compute the statistics of files whose rows come one file after the other."""
-    builder = BlockBuilder(destination, task.depth, task.columns, task.name_mapping)
+    builder = BlockBuilder(
+        destination=destination, depth=task.depth, columns=task.columns, name_mapping=task.name_mapping
+    )
     expected = {file.location: file for file in task.files}
     runs = chain.from_iterable(map(_split_by_file, batches))
     for path, group in groupby(runs, key=itemgetter(0)):

@@ -48,7 +48,7 @@ class ColumnNames:
             return None
         if any(_is_no_leaf(name, column) for column in self._columns):
             return None
-        return find_column(self._columns, Column("", parts, "", None).name, self._table)
+        return find_column(self._columns, Column(key="", path=parts, type="", encoding=None).name, self._table)
 
     @cached_property
     def _hidden_names(self) -> set[str]:

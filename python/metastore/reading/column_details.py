@@ -151,7 +151,7 @@ class ColumnDetails:
         finite_values = subtract(self.value_count, self.nan_count, below, above)
         if not below + above or finite_values is None or finite_values > 0:
             return None
-        return Histogram([], np.zeros(0, np.int64), below=below, above=above)
+        return Histogram(edges=[], counts=np.zeros(0, np.int64), below=below, above=above)
 
     def _read_histogram(self) -> Histogram | None:
         if self.histograms is None:

@@ -34,7 +34,9 @@ def read_directory_lineage(directory: Discovery) -> Lineage | None:
     analyzed = {snapshot.id for snapshot in manifest.snapshots}
     if current not in analyzed and not _shows_change(directory, files):
         return None
-    return Lineage(manifest.table.uuid, current, parents={}, log=(), files={current: len(files)}, listed=files)
+    return Lineage(
+        uuid=manifest.table.uuid, current=current, parents={}, log=(), files={current: len(files)}, listed=files
+    )
 
 
 def _list_files(directory: Discovery) -> tuple[DataFile, ...] | None:

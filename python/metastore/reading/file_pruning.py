@@ -275,7 +275,7 @@ class FilePruner:
             if "%" not in path:
                 continue
             for name in _BEYOND_ASCII.findall(path):
-                column = Column("", (unquote(name, "latin-1"),), "", None)
+                column = Column(key="", path=(unquote(name, "latin-1"),), type="", encoding=None)
                 files[column.name.lower()].append(file)
         return files
 

@@ -42,7 +42,7 @@ _MOST_COMPARED = 1000
 """A mistyped path is compared with at most this many data files."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FileVerdict:
     """Whether a data file has to be read, and why.
 
@@ -74,7 +74,7 @@ class FileVerdict:
         return _SENTENCES[self.reason].format_map(facts)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class PrunedFiles(Sequence[str]):
     """The paths of the data files that have to be read for a filter; their rows still have to be filtered.
 
@@ -154,11 +154,11 @@ class PrunedFiles(Sequence[str]):
             for verdict in self.verdicts
         ]
         return Answer(
-            "prune",
-            self.table,
-            tuple(_COLUMNS.names),
-            tuple(rows),
-            _COLUMNS,
+            kind="prune",
+            subject=self.table,
+            columns=tuple(_COLUMNS.names),
+            rows=tuple(rows),
+            schema=_COLUMNS,
             snapshot=self.snapshot,
             current=self.current,
         )

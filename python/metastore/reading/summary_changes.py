@@ -25,7 +25,7 @@ TABLE_MEASURES = ("count", "files")
 """Measures of the table, which are the same in each column's row."""
 _NUMBER_TYPES = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal\(.*")
 _NUMBER_MEASURES = ("min", "q25", "q50", "q75", "max", "avg", "std")
-_DOUBLE = Column("", ("",), "double", "double")
+_DOUBLE = Column(key="", path=("",), type="double", encoding="double")
 _SUM_MEASURES = ("avg", "std", "avg_len")
 """Measures computed from floating-point sums, whose last digits depend on the order of the rows."""
 _NOISE = 1e-9

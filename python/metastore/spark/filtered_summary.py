@@ -253,11 +253,13 @@ def _write_block(
     options: TableLevelOptions,
 ) -> tuple[tuple[DataFile, ...], list[Block]]:
     memory = _Memory(store.uri, store=store)
-    destination = BlockDestination(memory, facts.identity, describe_block_settings(options), BUDGET)
-    builder = BlockBuilder(destination, FULL, facts.columns)
+    destination = BlockDestination(
+        store=memory, table=facts.identity, settings=describe_block_settings(options), budget=BUDGET
+    )
+    builder = BlockBuilder(destination=destination, depth=FULL, columns=facts.columns)
     files = []
     for number, (rows, statistics) in enumerate(pieces):
-        file = DataFile(f"matching-rows/{number}", _PIECE_BYTES, rows, "parquet")
+        file = DataFile(path=f"matching-rows/{number}", size=_PIECE_BYTES, rows=rows, format="parquet")
         builder.add(file, enumerate(statistics))
         files.append(file)
     block = builder.finish().block

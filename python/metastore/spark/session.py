@@ -123,7 +123,7 @@ def list_settings(spark: SparkSession | None) -> Answer:
     if spark is not None:
         check_session(spark)
     rows = configuration.list_settings(spark)
-    return Answer("settings", "", tuple(rows[0]), rows)
+    return Answer(kind="settings", subject="", columns=tuple(rows[0]), rows=rows)
 
 
 def configure(builder: B) -> B:

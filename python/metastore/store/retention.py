@@ -81,7 +81,7 @@ class NamesInManifest:
     previous: str | None
 
 
-@dataclass
+@dataclass(kw_only=True)
 class LogNames:
     """The names in the manifests that searches for garbage have read, so that the next one reads later manifests alone.
 

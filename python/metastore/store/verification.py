@@ -70,7 +70,7 @@ class Damage:
         return bool(self.objects)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ObjectFinding:
     """The state of one object.
 
@@ -215,7 +215,7 @@ def _check_snapshot_rows(kind: str, snapshot: Snapshot, rows: pa.Table) -> list[
 
 def _read(store: Store, ref: ObjectRef) -> _VerifiedObject:
     """Verify an object by a complete reference."""
-    finding = ObjectFinding(ref.name, ref.kind, ref.length, ref.rows, OK)
+    finding = ObjectFinding(object=ref.name, kind=ref.kind, size=ref.length, rows=ref.rows, state=OK)
     try:
         data = store.read_bytes(ref.name, ref.length)
         if ref.kind not in SCHEMAS:
@@ -231,7 +231,7 @@ def _read(store: Store, ref: ObjectRef) -> _VerifiedObject:
 def _verify_detail(store: Store, detail: ObjectRef) -> ObjectFinding:
     """Verify a detail object by its name, which depends on its bytes, and by its digest in rows of `files`."""
     kind = detail.name.rsplit("-", 5)[0]
-    finding = ObjectFinding(detail.name, kind, detail.length, None, OK)
+    finding = ObjectFinding(object=detail.name, kind=kind, size=detail.length, rows=None, state=OK)
     try:
         data = store.read_bytes(detail.name, detail.length or MAX_OBJECT_BYTES)
         ref, _ = identify_object(detail.name, data)
@@ -296,14 +296,14 @@ def _describe_odd_entry(path: str, kind: str, checked_names: set[str]) -> Object
     """Describe an entry that is no plain file; without a problem if it was checked."""
     name = path.removeprefix("objects/")
     problem = "" if name in checked_names else f"it is {kind}: only plain files are read"
-    return ObjectFinding(name, "", 0, None, UNKNOWN, problem=problem)
+    return ObjectFinding(object=name, kind="", size=0, rows=None, state=UNKNOWN, problem=problem)
 
 
 def _describe_unchecked(
     path: str, size: int, checked_names: set[str], log_problems: Mapping[str, str]
 ) -> ObjectFinding:
     """Describe a plain file; without a problem if it was checked, is a leftover or a manifest."""
-    finding = ObjectFinding(path.removeprefix("objects/"), "", size, None, UNKNOWN)
+    finding = ObjectFinding(object=path.removeprefix("objects/"), kind="", size=size, rows=None, state=UNKNOWN)
     if is_leftover(path):
         return finding
     if path.startswith("log/"):

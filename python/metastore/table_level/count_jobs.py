@@ -102,8 +102,9 @@ class ListReduction(ShuffleStrategy["FileValueCounts"]):
         columns = [lists for ordinal, lists in self.columns.items() if ordinal % self.partitions == partition]
         table, lists = reduce_lists(pa.concat_tables([VALUE_ROWS.empty_table(), *rows]), columns, self.top)
         if facts.failures or not table.num_rows:
-            return PartitionResult(facts, lists=lists)
-        return PartitionResult(facts, *write_lists(store, table), lists=lists)
+            return PartitionResult(facts=facts, lists=lists)
+        ref, heads = write_lists(store, table)
+        return PartitionResult(facts=facts, object=ref, heads=heads, lists=lists)
 
 
 @dataclass(frozen=True)
@@ -190,8 +191,9 @@ class ValueCounting(ShuffleStrategy[CountTarget]):
             lists.append(listed)
         table = table_frequency_rows(pa.concat_tables(lists), None)
         if not table.num_rows:
-            return PartitionResult(facts, counts=dict(counts))
-        return PartitionResult(facts, *write_lists(store, table), counts=dict(counts))
+            return PartitionResult(facts=facts, counts=dict(counts))
+        ref, heads = write_lists(store, table)
+        return PartitionResult(facts=facts, object=ref, heads=heads, counts=dict(counts))
 
 
 def _find_repeats(sources: Sources, targets: Mapping[int, CountTarget]) -> dict[int, RepeatFilter]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from metastore.table_level.summary_rows import RowSource
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DetailSlice:
     """The selected rows of one detail object.
 

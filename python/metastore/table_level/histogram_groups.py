@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 HISTOGRAM_GROUP_KIND = "table-histogram-nodes"
 GROUP_BIN_FACTOR = 4
 """The bins of a group's histogram for each bin of the table's, so that each level of groups adds little error."""
-EMPTY_HISTOGRAM = Histogram((), np.zeros(0, np.int64))
+EMPTY_HISTOGRAM = Histogram(edges=(), counts=np.zeros(0, np.int64))
 """The histogram of files without values."""
 _MERGING = 4
 _NO_HISTOGRAM = "a histogram that no writer of this format makes"
@@ -102,7 +102,7 @@ def _restore_histogram(
     if files.estimated[file]:
         values = int(files.values[file])
         errors = np.full(len(edges), -(-values // FINE))
-    return Histogram(edges, counts, distincts, errors)
+    return Histogram(edges=edges, counts=counts, distincts=distincts, errors=errors)
 
 
 class HistogramGroups:
@@ -256,7 +256,7 @@ def decode_group_histogram(column: Column, row: pa.Table) -> Histogram:
         if pc.list_value_length(values)[0].as_py() not in possible or values.flatten().null_count:
             raise DamagedObject(HISTOGRAM_GROUP_KIND, _NO_HISTOGRAM)
     edges, counts, distincts, errors = (_lists(row[name])[0] for name in lengths)
-    return Histogram(edges, counts, distincts, errors)
+    return Histogram(edges=edges, counts=counts, distincts=distincts, errors=errors)
 
 
 def _lists(column: pa.ChunkedArray) -> list[Any]:

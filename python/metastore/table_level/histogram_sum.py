@@ -148,7 +148,7 @@ class _Edges:
         edges = np.append(0, ends)
         edge_errors = np.append(0, -(-errors // 2) + ranks % 2).astype(np.int64)
         distincts = self._count_distinct(edges, counts, is_single, distinct)
-        return Histogram(self._take_values(edges), counts, distincts, edge_errors)
+        return Histogram(edges=self._take_values(edges), counts=counts, distincts=distincts, errors=edge_errors)
 
     def _take_values(self, positions: Longs) -> Sequence[Any]:
         if isinstance(self._values, pa.Array):

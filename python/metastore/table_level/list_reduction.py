@@ -121,7 +121,7 @@ def _is_long(key: Any) -> bool:
     return isinstance(key, int) and key in _LONGS
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FileValueCounts:
     """The counts of values in one column's data files, and the kinds of their lists.
 

@@ -65,7 +65,7 @@ _MOST_GROUPS = 16
 _RUN_SCHEMA = "ordinal int, run binary"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _FileTask:
     """The data files and columns that one task of the first job reads."""
 

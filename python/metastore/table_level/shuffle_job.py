@@ -82,7 +82,7 @@ class PartitionCounts:
         return PartitionCounts(self.written + other.written, self.singles + other.singles)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PartitionResult:
     """The result of the task of one partition; columns go by their ordinals in the snapshot's schema.
 

@@ -159,7 +159,7 @@ def write_table_level(
         return reduction.write(())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Reduction:
     """The reduction of one snapshot: its inputs."""
 

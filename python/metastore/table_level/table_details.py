@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 _INFINITIES = ("negative_infinities", "positive_infinities")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableLevelOptions:
     """The options of the table level.
 
@@ -77,7 +77,7 @@ class TableLevelOptions:
     expressions: tuple[Column, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableDetailResult:
     """The written objects, and the facts that follow from lists and histograms.
 
@@ -113,7 +113,7 @@ class TableLists:
     result: JobResult
 
 
-@dataclass
+@dataclass(kw_only=True)
 class TableDetailWriter:
     """Collects the levels of columns, and writes their lists and histograms.
 

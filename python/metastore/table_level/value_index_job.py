@@ -133,7 +133,7 @@ class ValueIndexing(ShuffleStrategy["Column"]):
     def finish(self, store: TaskStore, partition: int, rows: Sequence[pa.Table], facts: TaskFacts) -> PartitionResult:
         by_column = dict(iterate_columns(pa.concat_tables([VALUE_ROWS.empty_table(), *rows])))
         if not by_column:
-            return PartitionResult(facts)
+            return PartitionResult(facts=facts)
         lists = {}
         counts = {}
         indexed = {}
@@ -144,8 +144,8 @@ class ValueIndexing(ShuffleStrategy["Column"]):
             counts[ordinal] = PartitionCounts(postings.num_rows, singles)
             indexed[ordinal] = _narrow(count_indexed_rows(postings, self.files))
         layout = lay_out_postings(list(lists.values()), [self.columns[ordinal] for ordinal in lists])
-        written = write_lists(store, pa.concat_tables(lists.values()), layout, (partition, self.partitions))
-        return PartitionResult(facts, *written, counts=counts, indexed_rows=indexed)
+        ref, heads = write_lists(store, pa.concat_tables(lists.values()), layout, (partition, self.partitions))
+        return PartitionResult(facts=facts, object=ref, heads=heads, counts=counts, indexed_rows=indexed)
 
 
 def make_postings(rows: pa.Table, column: Column, files: int) -> pa.Table:

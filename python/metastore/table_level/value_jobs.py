@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ValueJobs:
     """The jobs over the values of one snapshot.
 

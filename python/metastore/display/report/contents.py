@@ -53,7 +53,7 @@ class ColumnContents:
     quantiles: Answer | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Contents:
     """The answers about one table.
 
