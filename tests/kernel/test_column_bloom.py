@@ -9,8 +9,9 @@ import pytest
 from metastore.format import sortable_values as stored_form
 from metastore.format.bloom_filter import bloom_hashes, may_hold
 from metastore.format.table_column import Column, encoding_of
-from metastore.kernel.budget import DetailLimits, fit_to_file_size
+from metastore.kernel.budget import fit_to_file_size
 from metastore.kernel.column_kernel import ColumnKernel
+from metastore.kernel.detail_limits import DetailLimits
 
 DETAIL = DetailLimits(top=100, list_bytes=4_000)
 MANY = 5_000

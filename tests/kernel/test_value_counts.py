@@ -11,10 +11,10 @@ import pytest
 from kernel.samples import ARROW, PROFILES, column, columns, table, values
 from metastore.format.histogram_bins import target_ranks
 from metastore.format.value_rendering import CUT_BYTES, to_python_value
-from metastore.kernel.budget import DetailLimits
 from metastore.kernel.column_histogram import merge_bins
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.column_statistics import constant_statistics
+from metastore.kernel.detail_limits import DetailLimits
 from metastore.kernel.distinct_sketch import make_sketches
 from metastore.kernel.parquet_file import analyze_parquet
 from metastore.kernel.value_counts import COMPLETE, ValueCounts, merge_value_counts

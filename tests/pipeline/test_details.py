@@ -12,8 +12,9 @@ from metastore.format.data_files import DataFile
 from metastore.format.manifest import TableIdentity
 from metastore.format.objects import decode_object, identify_object
 from metastore.format.table_column import Column, encoding_of
-from metastore.kernel.budget import Allowance, DetailLimits, choose_allowance, fit_to_file_size
+from metastore.kernel.budget import Allowance, choose_allowance, fit_to_file_size
 from metastore.kernel.column_kernel import ColumnKernel
+from metastore.kernel.detail_limits import DetailLimits
 from metastore.kernel.parquet_file import analyze_parquet
 from metastore.kernel.parquet_schema import FileColumn
 from metastore.pipeline.block_task import BlockBuilder, BlockDestination

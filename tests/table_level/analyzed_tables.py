@@ -18,8 +18,8 @@ from metastore.format import sortable_values
 from metastore.format.data_files import DataFile
 from metastore.format.manifest import Block, Manifest, SummaryRef, TableIdentity
 from metastore.format.object_schemas import FILES, FREQUENCIES, HISTOGRAMS
-from metastore.kernel.budget import DetailLimits
 from metastore.kernel.column_kernel import ColumnKernel
+from metastore.kernel.detail_limits import DetailLimits
 from metastore.kernel.statistic_rows import sketch_rows, summary_rows
 from metastore.spark_jobs.task_store import TaskStore
 from metastore.store import Store

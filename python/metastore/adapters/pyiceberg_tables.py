@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.avro.file import AvroFile
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import NoSuchIdentifierError, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.manifest import (
     DATA_FILE_TYPE,
     MANIFEST_ENTRY_SCHEMAS,
@@ -18,9 +20,11 @@ from pyiceberg.manifest import (
 from pyiceberg.manifest import DataFile as ManifestDataFile
 from pyiceberg.manifest import ManifestEntry as _ManifestEntry
 from pyiceberg.typedef import IcebergBaseModel
+from pyiceberg.utils.config import Config
 
 from metastore.adapters.current_tables import CurrentTable
 from metastore.adapters.iceberg_lineage import parse_metadata
+from metastore.errors import TableNotFound
 from metastore.format.data_files import DataFile
 from metastore.store.table_credentials import find_file_io_credentials
 
@@ -52,6 +56,21 @@ def describe_iceberg_table(table: Table) -> CurrentTable:
         list_files=lambda: _list_files(table),
         access=access,
     )
+
+
+def load_iceberg_table(catalog: str, identifier: str) -> Table | None:
+    """Load a table by its name in a catalog; None if pyiceberg's configuration has no such catalog.
+
+    Raises:
+        TableNotFound: The catalog has no such table.
+    """
+    properties: Any = Config().get_catalog_config(catalog)
+    if properties is None:
+        return None
+    try:
+        return load_catalog(catalog, **properties).load_table(identifier)
+    except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
+        raise TableNotFound(f"{catalog}.{identifier}") from error
 
 
 def _list_files(table: Table) -> Iterator[DataFile]:

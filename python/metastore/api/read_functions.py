@@ -8,7 +8,7 @@ from __future__ import annotations
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, cast
 
-from metastore.adapters.current_tables import open_table
+from metastore.adapters.table_libraries import open_table
 from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument
 from metastore.format.time_zones import parse_time_zone

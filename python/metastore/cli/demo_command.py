@@ -63,10 +63,8 @@ def comparison_lines(compared: Comparison) -> list[tuple[str, str, str]]:
 
 def explain_comparison(compared: Comparison) -> list[str]:
     """Return the sentences that explain the numbers."""
-    from metastore.demo.questions import explain_difference  # noqa: PLC0415 - as above
-
     sentences = []
-    difference = explain_difference(compared.question, compared.without, compared.with_us)
+    difference = compared.explain_difference()
     if difference:
         sentences.append(difference)
     if compared.reason and compared.without.files > compared.with_us.files:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
 
 from metastore.demo.tpch_tables import LINEITEM, ORDERS
-
-if TYPE_CHECKING:
-    from metastore.demo.measurement import Measurement
-
 
 _YEAR = 1996
 
@@ -53,13 +48,6 @@ class Question:
         if self.group:
             query += f"\nGROUP BY {self.group}"
         return query
-
-
-def explain_difference(question: Question, without: Measurement, with_us: Measurement) -> str:
-    """Explain why the numbers differ, if they do: at other scales they may be the same."""
-    if without.files > with_us.files or without.join != with_us.join:
-        return question.explanation
-    return "At this scale both ways read the same files and plan the same join."
 
 
 def _working_days() -> list[date]:

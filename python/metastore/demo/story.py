@@ -58,6 +58,13 @@ class Comparison:
     with_us: Measurement
     reason: str
 
+    def explain_difference(self) -> str:
+        """Explain why the numbers differ, if they do: at other scales they may be the same."""
+        reads_fewer_files = self.without.files > self.with_us.files
+        if reads_fewer_files or self.without.join != self.with_us.join:
+            return self.question.explanation
+        return "At this scale both ways read the same files and plan the same join."
+
 
 def tell_story(scale: float, keep: Path | None) -> Iterator[StoryLine | Comparison | Answer]:
     """Run the demonstration."""

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from metastore.format import sortable_values
 from metastore.kernel import quantiles
 from metastore.kernel.binary_values import BinaryBuffer, is_text_type, list_chunks, to_large_binary
-from metastore.kernel.budget import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.column_bloom import ColumnBloomBuilder
 from metastore.kernel.column_statistics import ColumnStatistics, finish_statistics
+from metastore.kernel.detail_limits import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.partial_aggregate import (
     PartialAggregate,
     aggregate_numbers,

@@ -12,7 +12,7 @@ from metastore.format import sortable_values
 from metastore.format.object_schemas import ENCODED_TYPES
 from metastore.format.value_rendering import CUT_BYTES, cut_lower, cut_upper
 from metastore.kernel import quantiles, theta_sketch
-from metastore.kernel.budget import DEFAULT_DETAIL_LIMITS, DetailLimits
+from metastore.kernel.detail_limits import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.distinct_sketch import DistinctSketch, parse_sketches, union_sketches
 from metastore.kernel.partial_aggregate import PartialAggregate, aggregate_numbers, aggregate_texts
 from metastore.kernel.theta_sketch import EMPTY, ThetaSketch

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.adapters import refusals
-from metastore.kernel.budget import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.column_bloom import LazyBloomFilter
 from metastore.kernel.column_kernel import HEADROOM, ColumnKernel
 from metastore.kernel.column_reading import NUMBER_BYTES, ColumnReading, list_row_groups, plan_reading, plan_readings
+from metastore.kernel.detail_limits import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.parquet_schema import (
     ParquetFields,
     ReaderCast,

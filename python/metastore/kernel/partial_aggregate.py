@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore.format.table_column import Column
-    from metastore.kernel.budget import DetailLimits
+    from metastore.kernel.detail_limits import DetailLimits
     from metastore.kernel.value_runs import ValueRuns
 
 

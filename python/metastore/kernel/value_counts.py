@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore.kernel.budget import DetailLimits
+    from metastore.kernel.detail_limits import DetailLimits
 
     Counts = NDArray[np.int64]
 

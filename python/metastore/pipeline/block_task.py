@@ -17,15 +17,9 @@ from metastore.adapters import refusals
 from metastore.adapters.table_facts import Refusal
 from metastore.format.block_writer import BlockContent, write_block
 from metastore.format.manifest import FULL, Block, TableIdentity
-from metastore.kernel.budget import (
-    DEFAULT_DETAIL_LIMITS,
-    LARGE_TABLE,
-    Allowance,
-    DetailLimits,
-    budget_for_lists,
-    fit_to_file_size,
-)
+from metastore.kernel.budget import LARGE_TABLE, Allowance, budget_for_lists, fit_to_file_size
 from metastore.kernel.column_statistics import ColumnStatistics, constant_statistics
+from metastore.kernel.detail_limits import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.footer_bounds import analyze_footer
 from metastore.kernel.parquet_file import analyze_parquet, open_data_file, translate_arrow_errors
 from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile

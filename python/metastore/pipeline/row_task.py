@@ -15,7 +15,7 @@ import pyarrow as pa
 from metastore.adapters import refusals
 from metastore.adapters.shim_calls import require_unchanged
 from metastore.adapters.table_facts import Refusal
-from metastore.kernel.budget import BUDGET, DetailLimits
+from metastore.kernel.budget import BUDGET
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.pipeline.block_task import BlockBuilder, metadata_statistics, unknown_statistics
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from metastore.format.data_files import DataFile
     from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics
+    from metastore.kernel.detail_limits import DetailLimits
     from metastore.pipeline.block_task import BlockDestination, BlockTask, BlockTaskResult
     from metastore.statistics import Statistic
 

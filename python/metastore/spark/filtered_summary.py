@@ -17,8 +17,9 @@ from metastore.contract import describe_function
 from metastore.errors import AnalyzeFailed, NoStatistics
 from metastore.format.data_files import DataFile
 from metastore.format.manifest import FULL
-from metastore.kernel.budget import BUDGET, DetailLimits
+from metastore.kernel.budget import BUDGET
 from metastore.kernel.column_statistics import constant_statistics
+from metastore.kernel.detail_limits import DetailLimits
 from metastore.pipeline.block_task import BlockBuilder, BlockDestination
 from metastore.pipeline.deleted_rows import count_deleted_rows, recall_deleted_rows
 from metastore.pipeline.plan_inputs import choose_options, describe_block_settings
