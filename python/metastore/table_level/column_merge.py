@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.kernel.distinct_sketch import DistinctSketch
-    from metastore.table_level.summary_rows import RowSource
+    from metastore.table_level.block_summaries import RowSource
 
     Longs = NDArray[np.int64]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from metastore.spark_jobs.task_store import ReadContent
     from metastore.store.block_files import BlockFiles
-    from metastore.table_level.summary_rows import RowSource
+    from metastore.table_level.block_summaries import RowSource
 
 
 @dataclass(frozen=True, kw_only=True)

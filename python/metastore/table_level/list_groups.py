@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from metastore.table_level.column_merge import ColumnLevel
     from metastore.table_level.group_tree import GroupTree
     from metastore.table_level.list_reduction import FileValueCounts
-    from metastore.table_level.summary_rows import RowSource
+    from metastore.table_level.block_summaries import RowSource
 
     Longs = NDArray[np.int64]
 

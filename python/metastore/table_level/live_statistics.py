@@ -20,7 +20,7 @@ from metastore.table_level.column_groups import ColumnGroups, reduce_groups
 from metastore.table_level.column_merge import ColumnLevel, ColumnMerge, ColumnRows
 from metastore.table_level.detail_selection import DetailSelection, DetailSlice, read_detail_object
 from metastore.table_level.group_tree import FileGroups, digest_of_facts
-from metastore.table_level.summary_rows import RowSource, read_summaries
+from metastore.table_level.block_summaries import RowSource, read_summaries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from metastore.table_level.list_groups import ColumnLists, GroupListSource
     from metastore.table_level.list_reduction import FileValueCounts
     from metastore.table_level.shuffle_job import JobResult
-    from metastore.table_level.summary_rows import RowSource
+    from metastore.table_level.block_summaries import RowSource
     from metastore.table_level.value_index_job import EarlierIndex
 
     Longs = NDArray[np.int64]
