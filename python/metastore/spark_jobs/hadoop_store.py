@@ -94,7 +94,6 @@ class JvmBlobs:
     """Blobs in a folder that only the JVM reaches."""
 
     def __init__(self, uri: str, folder: Any) -> None:
-        """Wrap a folder."""
         self._uri = uri
         self._folder = folder
 

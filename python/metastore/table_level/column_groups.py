@@ -110,7 +110,6 @@ class ColumnGroups:
     """The reduction of a column by groups of files: stored groups are reused, other files are merged again."""
 
     def __init__(self, column: Column, groups: FileGroups, cache: GroupCache) -> None:
-        """Look up which groups are stored."""
         self.column = column
         self.groups = groups
         self._fields = aggregate_schema(column)

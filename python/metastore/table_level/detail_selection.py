@@ -86,7 +86,6 @@ class DetailSelection:
     """The rows of one kind of detail object that a table needs, collected column by column."""
 
     def __init__(self, kind: str) -> None:
-        """Select nothing yet."""
         self._kind = kind
         self._lines: dict[str, dict[int, tuple[int, Longs, Longs]]] = defaultdict(dict)
         self._blocks: dict[str, BlockFiles] = {}

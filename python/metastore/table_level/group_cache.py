@@ -62,7 +62,14 @@ class GroupCodec(Generic[T]):
 class GroupCache(Mapping[bytes, pa.Table]):
     """Merged groups of data files: the stored rows of one kind of object by their `node`, and new rows.
 
-    A damaged object counts as absent.
+    A damaged object counts as absent. The keys of the stored rows are read at once, the rows when they are needed.
+
+    Args:
+        store: The store.
+        kind: The kind of object.
+        refs: The stored objects; those of other kinds are ignored.
+        number: The name of a field to read into `numbers` together with the keys.
+        group_bytes: The size of row groups to write.
     """
 
     def __init__(
@@ -74,15 +81,6 @@ class GroupCache(Mapping[bytes, pa.Table]):
         number: str | None = None,
         group_bytes: int = _GROUP_BYTES,
     ) -> None:
-        """Read the keys of the stored rows.
-
-        Args:
-            store: The store.
-            kind: The kind of object.
-            refs: The stored objects; those of other kinds are ignored.
-            number: The name of a field to read into `numbers` together with the keys.
-            group_bytes: The size of row groups to write.
-        """
         self.numbers: dict[bytes, int] = {}
         self.refs: list[ObjectRef] = []
         self._store = store

@@ -21,17 +21,16 @@ T = TypeVar("T")
 
 
 class GroupTree:
-    """The groups of a column, and the data files that no stored group covers."""
+    """The groups of a column, and the data files that no stored group covers.
+
+    Args:
+        groups: The groups of the data files.
+        order: The data files in the order of the groups.
+        content_key: Identifies the values that are stored of a group; see `group_cache_key`.
+        stored: The keys of stored groups.
+    """
 
     def __init__(self, groups: FileGroups, order: Longs, content_key: bytes, stored: Container[bytes]) -> None:
-        """Look up the stored groups, from the top.
-
-        Args:
-            groups: The groups of the data files.
-            order: The data files in the order of the groups.
-            content_key: Identifies the values that are stored of a group; see `group_cache_key`.
-            stored: The keys of stored groups.
-        """
         self._groups = groups
         self._order = order
         self._content_key = content_key
@@ -158,7 +157,6 @@ class FileGroups:
     """The groups of data files, each with a key that follows from its files."""
 
     def __init__(self, identities: Words) -> None:
-        """Group files."""
         self._ends = find_group_ends(identities[:, 0])
         sums = identities
         self._sums = [identities.tobytes()]

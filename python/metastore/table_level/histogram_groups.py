@@ -192,7 +192,6 @@ class TableHistograms:
     def __init__(
         self, store: Store, refs: Sequence[ObjectRef], read: Callable[[DetailSlice], pa.Table], bins: int
     ) -> None:
-        """Look up the stored groups."""
         self._cache = GroupCache(store, HISTOGRAM_GROUP_KIND, refs, group_bytes=ROW_GROUP_BYTES)
         self._read = read
         self._bins = bins

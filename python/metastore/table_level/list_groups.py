@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from metastore.format.table_column import Column
     from metastore.spark_jobs.task_store import ReadContent
     from metastore.store import Store
+    from metastore.table_level.block_summaries import RowSource
     from metastore.table_level.column_merge import ColumnLevel
     from metastore.table_level.group_tree import GroupTree
     from metastore.table_level.list_reduction import FileValueCounts
-    from metastore.table_level.block_summaries import RowSource
 
     Longs = NDArray[np.int64]
 
@@ -200,7 +200,6 @@ class ListGroups:
     """The lists of groups of data files: stored ones are reused, others are made and stored."""
 
     def __init__(self, store: Store, refs: Sequence[ObjectRef], read: Callable[[DetailSlice], pa.Table]) -> None:
-        """Look up the stored groups."""
         self._cache = GroupCache(store, LIST_GROUP_KIND, refs, number="number", group_bytes=ROW_GROUP_BYTES)
         self._short = {key for key, number in self._cache.numbers.items() if number >= 0}
         self._read = read

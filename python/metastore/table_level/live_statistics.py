@@ -16,11 +16,11 @@ from metastore.format.table_column import Column, is_compatible
 from metastore.kernel.distinct_sketch import DistinctSketch, make_sketches, parse_sketches
 from metastore.store.block_files import DEPTHS, BlockFiles, attribute_damage
 from metastore.store.prefetch import prefetch
+from metastore.table_level.block_summaries import RowSource, read_summaries
 from metastore.table_level.column_groups import ColumnGroups, reduce_groups
 from metastore.table_level.column_merge import ColumnLevel, ColumnMerge, ColumnRows
 from metastore.table_level.detail_selection import DetailSelection, DetailSlice, read_detail_object
 from metastore.table_level.group_tree import FileGroups, digest_of_facts
-from metastore.table_level.block_summaries import RowSource, read_summaries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,7 +72,6 @@ class LiveStatistics:
         files: Sequence[DataFile],
         nodes: GroupCache,
     ) -> None:
-        """Choose the blocks; nothing is read yet."""
         self._store = store
         self._nodes = nodes
         self._live = {file.key: position for position, file in enumerate(files)}

@@ -58,7 +58,6 @@ class UserDefinedLevel:
     def __init__(
         self, live: LiveStatistics, blocks: Sequence[BlockFiles], count: int, statistics: Sequence[Statistic]
     ) -> None:
-        """Look up the versions of statistics; no value is read yet."""
         self._live = live
         self._file_count = count
         self._functions = {statistic.name: statistic for statistic in statistics}

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from metastore.format.data_files import DataFile
     from metastore.spark_jobs.task_store import TaskStore
     from metastore.store.data_file_access import DataFileAccess
+    from metastore.table_level.block_summaries import RowSource
     from metastore.table_level.count_jobs import CountTarget
     from metastore.table_level.list_groups import ColumnLists, GroupListSource
     from metastore.table_level.list_reduction import FileValueCounts
     from metastore.table_level.shuffle_job import JobResult
-    from metastore.table_level.block_summaries import RowSource
     from metastore.table_level.value_index_job import EarlierIndex
 
     Longs = NDArray[np.int64]
