@@ -8,12 +8,17 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from metastore.contract import formats_with, property_of_formats
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _FORMS = "parquet.`{0}`, delta.`{0}` or hudi.`{0}`, an Iceberg table by the name in its catalog"
 _UNKNOWN = "<its name>"
-_LOG_FOLDERS = {"_delta_log": "delta", ".hoodie": "hudi"}
+LOG_FOLDERS = property_of_formats("log_folder")
+_METADATA_FILES = property_of_formats("metadata_files")
+_DIRECTORIES = formats_with("directory")
+_NAMED_BY_PATH = formats_with("named_by_path")
 
 
 def is_location(text: str) -> bool:
@@ -48,21 +53,22 @@ def phrase_names(location: str) -> str:
         >>> phrase_names("/t")
         'Name it parquet.`/t`, delta.`/t` or hudi.`/t`, an Iceberg table by the name in its catalog.'
     """
-    if recognize_folder(Path(_absolute(location))) == "iceberg":
-        return "It is an Iceberg table: name it as its catalog does."
     name = name_folder(location)
-    if name is None:
-        return f"Name it {_FORMS.format(_absolute(location))}."
-    return f"Name it {shlex.quote(name)}."
+    if name is not None:
+        return f"Name it {shlex.quote(name)}."
+    path = _absolute(location)
+    table_format = recognize_folder(Path(path))
+    if table_format is None:
+        return f"Name it {_FORMS.format(path)}."
+    title = property_of_formats("title")[table_format]
+    return f"It is an {title} table: name it as its catalog does."
 
 
 def name_folder(location: str) -> str | None:
-    """Return format and path of the table in a local folder; None if it is unknown or an Iceberg table."""
+    """Return format and path of the table in a local folder; None if it is unknown or has no name by its path."""
     path = _absolute(location)
     table_format = recognize_folder(Path(path))
-    if table_format in (None, "iceberg"):
-        return None
-    return f"{table_format}.`{path}`"
+    return f"{table_format}.`{path}`" if table_format in _NAMED_BY_PATH else None
 
 
 def recognize_folder(path: Path) -> str | None:
@@ -76,18 +82,20 @@ def recognize_folder(path: Path) -> str | None:
 
 def _recognize_by_metadata(path: Path, names: Sequence[str]) -> str | None:
     # Delta tables may have Iceberg's metadata, too.
-    for log_folder, table_format in _LOG_FOLDERS.items():
+    for table_format, log_folder in LOG_FOLDERS.items():
         if log_folder in names:
             return table_format
-    if any((path / "metadata").glob("*.metadata.json")):
-        return "iceberg"
+    for table_format, pattern in _METADATA_FILES.items():
+        if any(path.glob(pattern)):
+            return table_format
     return None
 
 
 def _recognize_by_data_files(path: Path, names: Sequence[str]) -> str | None:
     data_names = [name for name in names if not name.startswith((".", "_"))]
-    if fnmatch.filter(data_names, "*.parquet"):
-        return "parquet"
+    for table_format in _DIRECTORIES:
+        if fnmatch.filter(data_names, f"*.{table_format}"):
+            return table_format
     partitions = fnmatch.filter(data_names, "*=*")
     return recognize_folder(path / partitions[0]) if partitions else None
 

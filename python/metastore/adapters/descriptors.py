@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from metastore.adapters.identifiers import location_sql
-from metastore.contract import format_names, formats_with, read_contract
+from metastore.contract import format_names, formats_with, property_of_formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from metastore.adapters.shim_facts import ShimAnswer
     from metastore.adapters.table_facts import TableFacts
     from metastore.format.data_files import DataFile
+    from metastore.format.name_mapping import NameMapping
     from metastore.store.folder import Folder
 
 
 FORMAT_NAMES = format_names()
 WITH_LOG_FILES = formats_with("log_files")
 """Table formats with log files beside the data files, which may change any value of a row."""
+DIRECTORIES = formats_with("directory")
+"""Table formats whose only metadata is the listing of a directory: partition values stand in its paths."""
 
 
 class EncodedSketch(NamedTuple):
@@ -55,6 +58,7 @@ class TableFormat:
         deleted_sql: SQL of whether a row is deleted, where deleted rows can be read as well.
         read_lineage: Reads the snapshots from the metadata in a table's folder, without Spark; None if these are
             uncertain.
+        find_name_mapping: Finds the name mapping of a table; None for formats whose readers do not look for field ids.
         read_properties: Reads the table properties from the metadata in a table's folder, without Spark; None if
             unknown.
         refuse_expressions: Returns the reason why a table has no statistics of expressions, or None.
@@ -76,6 +80,7 @@ class TableFormat:
     may_hide_positions: bool = False
     deleted_sql: str | None = None
     read_lineage: Callable[[Folder], Lineage | None] = lambda _: None
+    find_name_mapping: Callable[[CatalogEntry], NameMapping | None] = lambda _: None
     read_properties: Callable[[Folder], Mapping[str, str] | None] = lambda _: None
     refuse_expressions: Callable[[TableFacts], str | None] = lambda _: None
     name_snapshot: Callable[[Sequence[DataFile]], str] | None = None
@@ -86,8 +91,7 @@ class TableFormat:
     @property
     def title(self) -> str:
         """The format's name as people write it."""
-        titles = {entry["name"]: entry["title"] for entry in read_contract("formats")}
-        return str(titles[self.name])
+        return str(property_of_formats("title")[self.name])
 
     def location_of(self, file: str) -> str:
         """Write SQL of `DataFile.location`, from SQL of a value of `file_sql`."""

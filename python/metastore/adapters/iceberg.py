@@ -43,6 +43,10 @@ def pin_snapshot(facts: TableFacts, entry: CatalogEntry) -> TableFacts:
     return replace(facts, snapshot_sql=snapshot_sql)
 
 
+def _find_name_mapping(entry: CatalogEntry) -> NameMapping:
+    return NameMapping(entry.name_mapping)
+
+
 def _refuse_expressions(facts: TableFacts) -> str | None:
     # If the name mapping changes, files without field ids have other columns.
     if PROPERTY in facts.properties:
@@ -168,6 +172,7 @@ FORMAT = TableFormat(
     position_sql="_pos",
     deleted_sql="_deleted",
     read_lineage=read_lineage,
+    find_name_mapping=_find_name_mapping,
     read_properties=read_properties,
     refuse_expressions=_refuse_expressions,
     count_deleted_rows=_count_deleted_rows,

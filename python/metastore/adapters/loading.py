@@ -8,13 +8,13 @@ from metastore.adapters.catalog import look_up_table
 from metastore.adapters.descriptors import describe_format
 from metastore.adapters.shim_facts import ask_shim
 from metastore.format.manifest import TableIdentity
-from metastore.format.name_mapping import NameMapping
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from metastore.adapters.catalog import CatalogEntry
     from metastore.adapters.table_facts import TableFacts
+    from metastore.format.name_mapping import NameMapping
 
 
 def load_facts(spark: SparkSession, table: str, *, newest: bool = True) -> TableFacts:
@@ -35,5 +35,4 @@ def load_entry_facts(spark: SparkSession, entry: CatalogEntry, *, newest: bool =
 def identify_table(entry: CatalogEntry) -> tuple[TableIdentity, NameMapping | None]:
     """Return the identity and the name mapping of a table without listing its files."""
     identity = TableIdentity(entry.provider, entry.uuid, entry.location, entry.name)
-    name_mapping = NameMapping(entry.name_mapping) if entry.provider == "iceberg" else None
-    return identity, name_mapping
+    return identity, describe_format(entry.provider).find_name_mapping(entry)

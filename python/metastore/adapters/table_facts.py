@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.identifiers import quote_name
+from metastore.contract import formats_with
 from metastore.format.counts import add_up
 from metastore.format.manifest import Manifest, TableIdentity
 from metastore.format.table_column import CASTING
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from metastore.format.manifest import Block, Snapshot
     from metastore.format.name_mapping import NameMapping
     from metastore.format.table_column import Column
+
+
+_DIRECTORIES = formats_with("directory")
 
 
 @dataclass(frozen=True)
@@ -86,9 +90,9 @@ class TableFacts:
 
     @property
     def in_statements(self) -> str:
-        """The table's name in ANALYZE TABLE; for a Parquet table its path, because by its name Spark may analyze it."""
-        is_ours = self.format != "parquet" or self.name.startswith(f"{self.format}.")
-        if is_ours:
+        """The table's name in ANALYZE TABLE; for a directory its path, because by its name Spark may analyze it."""
+        is_named_by_path = self.name.startswith(f"{self.format}.")
+        if self.format not in _DIRECTORIES or is_named_by_path:
             return self.name
         return f"{self.format}.{quote_name([self.location])}"
 

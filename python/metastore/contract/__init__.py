@@ -16,7 +16,9 @@
 - `formats.json`: table formats; those in jars of their own with the oldest and newest known release, the `packages` of
   their classes, and a class that shows they are there. `version_class`: its method `version` says the release, where
   the manifest of the jar does not. `casts`: readers cast a float through its text; `log_files`: files beside the data
-  files may change any value of their rows.
+  files may change any value of their rows; `directory`: the listing of a directory is the only metadata.
+  A table's folder is recognized by its `log_folder`, else by its `metadata_files`. `named_by_path`: statements may
+  name a table by its path, and not only as its catalog does.
 - `spark_builds.json`: the builds of the shim, each with the Scala it is compiled for and the lines of Spark that it
   serves; its name begins with the line of Spark that it is compiled for.
 - `rules.json`: the conditions that skip data files, for documentation and tests. The rules of a section are about one
@@ -52,8 +54,16 @@ def format_names() -> tuple[str, ...]:
 
 def formats_with(property_name: str) -> tuple[str, ...]:
     """List the names of the table formats that have a property such as `casts`."""
-    formats = read_contract("formats")
-    return tuple(table_format["name"] for table_format in formats if table_format.get(property_name))
+    return tuple(property_of_formats(property_name))
+
+
+def property_of_formats(property_name: str) -> dict[str, Any]:
+    """Map the names of the table formats that have a property such as `title` to its value."""
+    values = {}
+    for table_format in read_contract("formats"):
+        if property_name in table_format:
+            values[table_format["name"]] = table_format[property_name]
+    return values
 
 
 def describe_function(name: str) -> dict[str, Any]:

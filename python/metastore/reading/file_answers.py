@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from metastore.adapters.descriptors import WITH_LOG_FILES
+from metastore.adapters.descriptors import DIRECTORIES, WITH_LOG_FILES
 from metastore.adapters.identifiers import narrow_columns
 from metastore.pruning.deep_stack import with_deep_stack
 from metastore.reading.answer_shapes import build_table_answer
@@ -103,15 +103,15 @@ class FileAnswers:
         return self._last_listed
 
     def _list_folder(self) -> tuple[DataFile, ...] | None:
-        """The data files in the folder of a table that is a folder of Parquet files, else None."""
+        """The data files in the directory of a table whose only metadata is that listing, else None."""
         discovery = self._table.discovery
-        if discovery.table_format != "parquet":
+        if discovery.table_format not in DIRECTORIES:
             return None
         return list_parquet_files(self._table.location, by_path=discovery.is_named_by_path)
 
     def _describe_listing(self, files: tuple[DataFile, ...]) -> _FilterableFiles:
         table = self._table
-        listed = ListedFiles.of_files("parquet", table.location, files, table.discovery)
+        listed = ListedFiles.of_files(table.manifest.table.format, table.location, files, table.discovery)
         return _FilterableFiles(
             pruner=FilePruner(listed),
             columns=self._name_columns(self._find_answer().columns),

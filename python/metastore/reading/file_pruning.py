@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from metastore.adapters.descriptors import WITH_LOG_FILES
+from metastore.adapters.descriptors import DIRECTORIES, WITH_LOG_FILES
 from metastore.answers import require_library
 from metastore.errors import DamagedObject, FormatTooNew, StoreNotReadable
 from metastore.format.table_column import Column
@@ -269,7 +269,7 @@ class FilePruner:
         Spark reads each byte of it as a character, and other engines read it as UTF-8.
         """
         files: dict[str, list[int]] = defaultdict(list)
-        if self.listed.format != "parquet":
+        if self.listed.format not in DIRECTORIES:
             return files
         for file, path in enumerate(self._files["path"].to_pylist()):
             if "%" not in path:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
+from metastore.adapters.descriptors import DIRECTORIES, FORMAT_NAMES, describe_format
+from metastore.path_names import LOG_FOLDERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from metastore.store.folder import Folder
 
 
-_FORMAT_FOLDERS = {"_delta_log", ".hoodie"}
 _VISIBLE = re.compile(r"[^._]")
 _PARTITION = re.compile(r"[^.=]*=[^.]*")
 _OTHER_FILES = {"orc", "csv", "tsv", "json", "jsonl", "avro", "xml", "txt", "arrow", "feather"}
@@ -25,7 +25,7 @@ def describe_other_files(folder: Folder) -> str | None:
     if not kinds:
         return None
     listed = ", ".join(sorted(kinds)).upper()
-    *titles, last = (describe_format(name).title for name in FORMAT_NAMES if name != "parquet")
+    *titles, last = (describe_format(name).title for name in FORMAT_NAMES if name not in DIRECTORIES)
     return f"it holds {listed} files, not an {', '.join(titles)} or {last} table or Parquet files"
 
 
@@ -34,7 +34,7 @@ def _find_other_files(folder: Folder) -> set[str]:
     names = folder.names()
     visible = list(filter(_VISIBLE.match, names))
     extensions = _list_extensions(visible)
-    if "parquet" in extensions or not _FORMAT_FOLDERS.isdisjoint(names):
+    if not extensions.isdisjoint(DIRECTORIES) or not set(names).isdisjoint(LOG_FOLDERS.values()):
         return set()
     other = extensions & _OTHER_FILES
     partitions = list(filter(_PARTITION.fullmatch, visible))
