@@ -70,15 +70,15 @@ class Answer:
         return type(self), tuple({**values, "rows": tuple(map(dict, self.rows))}.values())
 
     def to_arrow(self) -> pa.Table:
-        """The rows as an Arrow table."""
+        """Return the rows as an Arrow table."""
         return to_arrow_table(self.rows, self.columns, self.schema)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows for whatever reads Arrow: `pa.table(answer)`, or DuckDB, which finds a variable by its name."""
+        """Return the rows for whatever reads Arrow: `pa.table(answer)`, or DuckDB, which finds a variable by name."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a pandas data frame.
+        """Return the rows as a pandas data frame.
 
         Raises:
             LibraryNotFound: pandas is not installed.
@@ -87,7 +87,7 @@ class Answer:
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
-        """The rows as a Polars data frame.
+        """Return the rows as a Polars data frame.
 
         Raises:
             LibraryNotFound: Polars is not installed.
@@ -96,7 +96,7 @@ class Answer:
         return frame
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
-        """The rows as a DataFrame of a session, classic or Connect."""
+        """Return the rows as a DataFrame of a session, classic or Connect."""
         from metastore.adapters.spark_versions import create_frame  # noqa: PLC0415 - answers do without Spark
 
         return create_frame(spark, self.to_arrow())
@@ -123,7 +123,7 @@ class Answer:
         return draw(self, library)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as one document of plain Python values, the same that `--json` prints.
+        """Return the answer as one document of plain Python values, the same that `--json` prints.
 
         Its `version` grows when fields change their meaning, not when fields are added.
         """
@@ -190,7 +190,7 @@ class Summary(Answer):
         return kind, (*values, partial(dict, self.rank_errors))
 
     def column(self, name: str) -> dict[str, Any]:
-        """The row of one column, its values typed.
+        """Return the row of one column, its values typed.
 
         Integers come as `int`, decimals as `Decimal`, dates as `date`, timestamps as `datetime`, binary values as
         `bytes`; text stays text, and a value that Python's type cannot hold (a date after the year 9999) stays text as
@@ -208,7 +208,7 @@ class Summary(Answer):
 
 
 def require_library(name: str, purpose: str) -> Any:
-    """A library that is not one of ours to require.
+    """Return a library that is not one of ours to require.
 
     Raises:
         LibraryNotFound: It is not installed.
@@ -222,7 +222,7 @@ def require_library(name: str, purpose: str) -> Any:
 def to_arrow_table(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str], schema: pa.Schema | None = None
 ) -> pa.Table:
-    """Rows as an Arrow table; maps are dictionaries in rows."""
+    """Return rows as an Arrow table; maps are dictionaries in rows."""
     import pyarrow as pa  # noqa: PLC0415 - an answer that is only shown does without
 
     types = {} if schema is None else dict(zip(schema.names, schema.types, strict=True))

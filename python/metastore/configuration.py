@@ -56,7 +56,7 @@ def find_misspelt_variables(variables: Iterable[str]) -> dict[str, str]:
 
 
 def _find_similar_variables(variable: str, settings: Iterable[str]) -> list[str]:
-    """The settings' variables whose names are near; other software has variables that begin so."""
+    """Return the settings' variables whose names are near; other software has variables that begin so."""
     names = [name.removeprefix(_PREFIX) for name in settings]
     similar = find_similar_names(variable.removeprefix(_PREFIX), names, cutoff=0.75)
     return [_PREFIX + name for name in similar]
@@ -334,7 +334,7 @@ def _resolve_one(setting: Setting, sources: _Sources) -> ResolvedSetting:
 
 
 def _find_source(setting: Setting, sources: _Sources) -> str:
-    """The first source that has the setting."""
+    """Return the first source that has the setting."""
     for source in SOURCES:
         if setting.field in sources.values[source]:
             return source
@@ -342,7 +342,7 @@ def _find_source(setting: Setting, sources: _Sources) -> str:
 
 
 def _write(setting: Setting, value: object) -> str:
-    """The value as the text that a Spark conf would have."""
+    """Return the value as the text that a Spark conf would have."""
     if not isinstance(value, list | tuple):
         return str(value)
     separator = _SEPARATORS.get(_DECLARATIONS[setting.key]["type"], ",")
@@ -375,7 +375,7 @@ def _describe_unknown(name: str, value: object, source: str, problem: str) -> di
 
 
 def _make_row(**values: str | None) -> dict[str, Any]:
-    """A row of the settings, in the order of its columns."""
+    """Return a row of the settings, in the order of its columns."""
     return {**dict.fromkeys(_COLUMNS), **values}
 
 
@@ -400,7 +400,7 @@ def _get_setting(name: str) -> Setting | None:
 
 
 def _hint(key: str) -> str:
-    """The hint that names the settings near to an unknown name."""
+    """Return the hint that names the settings near to an unknown name."""
     short_names = [name.removeprefix(PREFIX) for name in REGISTRY]
     similar = find_similar_names(key.removeprefix(PREFIX), short_names)
     return phrase_suggestion([PREFIX + name for name in similar])
@@ -418,7 +418,7 @@ def _read_conf(spark: SparkSession | None, settings: Iterable[Setting]) -> dict[
 
 
 def _read_unknown_keys(spark: SparkSession | None) -> dict[str, str]:
-    """Keys and values of a session's conf that begin as our settings do and are none of them."""
+    """Return keys and values of a session's conf that begin as our settings do and are none of them."""
     if spark is None:
         return {}
     rows = spark.sql("SET").collect()
@@ -459,7 +459,7 @@ def _vet(file: Path, values: Mapping[str, object]) -> SettingsFile:
 
 
 def _find_left_out(file: Path, settings: Iterable[Setting]) -> dict[str, str]:
-    """The settings that are not taken from a file, by field, each with the reason."""
+    """Return the settings that are not taken from a file, by field, each with the reason."""
     own_settings = [setting for setting in settings if setting.needs_own_file]
     if not own_settings:
         return {}
@@ -489,7 +489,7 @@ def _read_toml(reader: type[TomlConfigSettingsSource], file: Path) -> Mapping[st
 
 
 def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
-    """The values by their names with dots."""
+    """Return the values by their names with dots."""
     flat: dict[str, object] = {}
     for key, value in values.items():
         if isinstance(value, dict):

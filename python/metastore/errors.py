@@ -104,7 +104,7 @@ def phrase_suggestion(names: Sequence[str]) -> str:
 
 
 def _known(names: Sequence[str]) -> str:
-    """The hint that names what there is, where nothing is similar."""
+    """Return the hint that names what there is, where nothing is similar."""
     if not names:
         return ""
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""

@@ -99,7 +99,7 @@ def _require_text(expression: object) -> None:
 
 
 def _columns_of_summary() -> set[str]:
-    """The names of the view `summary`: of its texts, and of the stored fields that it shows."""
+    """Return the names of the view `summary`: of its texts, and of the stored fields that it shows."""
     from metastore.format.object_schemas import TABLE_SUMMARY  # noqa: PLC0415 - pyarrow is slow to import
 
     text_columns = {column.split()[0] for column in describe_function("summary")["columns"]}

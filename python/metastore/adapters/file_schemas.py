@@ -48,7 +48,7 @@ class FilesOfOneSchema:
         return data_type.simpleString()
 
     def is_clear(self, column: Column) -> bool:
-        """Whether all readers show the same values for a column of these files, on every Java."""
+        """Return whether all readers show the same values for a column of these files, on every Java."""
         if column.encoding is None:
             return True
         file_type = self.type_of(column)

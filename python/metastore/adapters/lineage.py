@@ -92,7 +92,7 @@ class Lineage:
         return self.schemas.get(snapshot, ())
 
     def has_expired_ancestors(self, snapshot: str | None) -> bool:
-        """Whether ancestors of a snapshot have expired, so that their ids are unknown."""
+        """Return whether ancestors of a snapshot have expired, so that their ids are unknown."""
         ancestors = self.ancestors(snapshot)
         return bool(ancestors) and ancestors[-1] not in self.parents
 

@@ -65,6 +65,6 @@ def _nodes(plan: Any) -> Iterator[Any]:
 
 
 def _nodes_of_all(plans: Any) -> Iterator[Any]:
-    """The nodes of a Scala sequence of plans."""
+    """Yield the nodes of a Scala sequence of plans."""
     for index in range(plans.size()):
         yield from _nodes(plans.apply(index))

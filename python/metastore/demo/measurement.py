@@ -94,7 +94,7 @@ def _run(session: SparkSession, sql: str) -> _Run:
 
 
 def _expectation(session: SparkSession, question: Question) -> tuple[int, int | None]:
-    """Bytes and rows that the optimizer expects before rows are grouped."""
+    """Return the bytes and rows that the optimizer expects before rows are grouped."""
     plan = session.sql(f"EXPLAIN COST SELECT * {question.rows}").collect()[0][0]
     match = _STATISTICS.search(plan)
     if match is None:
@@ -105,7 +105,7 @@ def _expectation(session: SparkSession, question: Question) -> tuple[int, int | 
 
 
 def _join(frame: DataFrame) -> str:
-    """The join as it was planned, before the query ran."""
+    """Return the join as it was planned, before the query ran."""
     for node in iterate_plan_nodes(frame):
         if node_class(node) in _JOINS:
             return _JOINS[node_class(node)]

@@ -41,7 +41,7 @@ def generate_tpch(scale: float, folder: Path) -> None:
 
 
 def _find_generator() -> str | None:
-    """The program of this Python, or else one on the PATH."""
+    """Return the program of this Python, or else one on the PATH."""
     program = Path(sys.executable).parent / _GENERATOR
     if program.exists():
         return str(program)

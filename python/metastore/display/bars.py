@@ -51,7 +51,7 @@ class Bars:
 
 
 def measure_bars(answer: Answer) -> Bars | None:
-    """The bars of frequencies and histograms; other answers have none."""
+    """Return the bars of frequencies and histograms; other answers have none."""
     if answer.kind == "frequencies":
         frequencies = _read_counts(answer, "frequency")
         return Bars(column="frequency", shares=_shares(frequencies))
@@ -61,7 +61,7 @@ def measure_bars(answer: Answer) -> Bars | None:
 
 
 def _measure_bins(answer: Answer) -> Bars:
-    """Bars of the count of each bin, or of its density if bins differ in width: such bins often have equal counts."""
+    """Measure the count of each bin, or its density if bins differ in width: such bins often have equal counts."""
     counts = _read_counts(answer, "count")
     edges, unit = read_edges(answer.rows)
     widths = _measure_widths(edges)
@@ -77,12 +77,12 @@ def _measure_bins(answer: Answer) -> Bars:
 
 
 def _measure_widths(edges: Sequence[float]) -> list[float]:
-    """The width of each bin."""
+    """Return the width of each bin."""
     return list(map(sub, edges[1::2], edges[::2]))
 
 
 def _have_unequal_widths(widths: Sequence[float]) -> bool:
-    """Whether bins differ in width; False if a width is not positive and finite, since it has no density."""
+    """Return whether bins differ in width; False if a width is not positive and finite, since it has no density."""
     have_densities = all(0 < width < math.inf for width in widths)
     return have_densities and len(set(widths)) > 1
 
@@ -92,7 +92,7 @@ def _read_counts(answer: Answer, column: str) -> list[float]:
 
 
 def read_edges(bins: Sequence[Mapping[str, Any]]) -> tuple[list[float], str]:
-    """The lower and the upper edge of each bin as numbers, one after the other, and their unit; empty for texts."""
+    """Read the edges of all bins as numbers, the lower and the upper in turn, and their unit; empty for texts."""
     edges: list[str | None] = []
     for row in bins:
         edges += [row["lo"], row["hi"]]
@@ -115,7 +115,7 @@ class EvenHistogram:
 
 
 def even_histogram(answer: Answer) -> EvenHistogram | None:
-    """The histogram of an answer, divided into bins of equal width; None for values without a distance."""
+    """Return the histogram of an answer, divided into bins of equal width; None for values without a distance."""
     edges, unit = read_edges(answer.rows)
     if not edges or not _are_on_axis(edges):
         return None
@@ -134,12 +134,12 @@ def even_histogram(answer: Answer) -> EvenHistogram | None:
 
 
 def _are_on_axis(edges: list[float]) -> bool:
-    """Whether edges are finite and ascend; edges that are texts may look like numbers, but are in another order."""
+    """Return whether edges are finite and ascend; texts may look like numbers, but are in another order."""
     return edges == sorted(edges) and all(map(math.isfinite, edges))
 
 
 def _accumulate_counts(answer: Answer, edges: Sequence[float], step: float) -> tuple[list[float], list[float]]:
-    """The cumulative counts: positions in ascending order, and the number of values below each.
+    """Return the cumulative counts: positions in ascending order, and the number of values below each.
 
     A value of the length `step`, such as an integer, ends that much above its own position.
     """
@@ -155,7 +155,7 @@ def _accumulate_counts(answer: Answer, edges: Sequence[float], step: float) -> t
 
 
 def read_positions(texts: Sequence[str | None]) -> tuple[list[float], str]:
-    """The values as numbers, and their unit; dates and timestamps become days since 1970.
+    """Return the values as numbers, and their unit; dates and timestamps become days since 1970.
 
     Empty if a value is neither a number nor a date.
     """
@@ -166,13 +166,13 @@ def read_positions(texts: Sequence[str | None]) -> tuple[list[float], str]:
 
 
 def read_moment(days: float) -> datetime:
-    """The time of a number of days after the beginning of 1970, at most the first or last day of Python."""
+    """Return the time of a number of days after the beginning of 1970, at most the first or last day of Python."""
     valid_days = min(max(days, _FIRST_DAY), _LAST_DAY)
     return EPOCH + timedelta(days=valid_days)
 
 
 def draw_bar(share: float, width: int = WIDTH) -> str:
-    """A bar of block characters, `width` long where the share is 1."""
+    """Return a bar of block characters, `width` long where the share is 1."""
     eighths = round(share * width * 8)
     return _BLOCK * (eighths // 8) + _PARTIAL_BLOCKS[eighths % 8].strip()
 

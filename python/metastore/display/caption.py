@@ -22,12 +22,12 @@ _STATES = {
 
 
 def build_caption(answer: Answer) -> str:
-    """One line about the whole answer."""
+    """Return one line about the whole answer."""
     return ", ".join(list_caption_parts(answer))
 
 
 def list_caption_parts(answer: Answer) -> list[str]:
-    """The parts of the caption; HTML isolates each, because a name may be written from right to left."""
+    """Return the parts of the caption; HTML isolates each, because a name may be written from right to left."""
     parts = [
         answer.subject,
         _describe_column(answer),
@@ -57,7 +57,7 @@ def _describe_analysis(answer: Answer) -> str:
 
 
 def _list_row_counts(answer: Answer) -> list[str]:
-    """The numbers of rows and data files behind a summary, which are the same in all its rows."""
+    """Return the numbers of rows and data files behind a summary, which are the same in all its rows."""
     if not is_summary(answer) or not answer.rows:
         return []
     row = answer.rows[0]

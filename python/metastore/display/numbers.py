@@ -15,27 +15,27 @@ _FINITE = re.compile(r"^-?(0|[1-9]\d*)(\.\d+)?(E-?\d+)?$")
 
 
 def is_numeric(column_type: str) -> bool:
-    """Whether the values of a type are numbers."""
+    """Return whether the values of a type are numbers."""
     return column_type in NUMERIC_TYPES or column_type.startswith("decimal")
 
 
 def is_number_text(text: str) -> bool:
-    """Whether a text is a number as Spark writes it."""
+    """Return whether a text is a number as Spark writes it."""
     return text.removeprefix("-") == "Infinity" or bool(_FINITE.match(text))
 
 
 def mark_approximate(text: str, *, is_approximate: bool) -> str:
-    """The text of a number, with a mark if it is approximate."""
+    """Return the text of a number, with a mark if it is approximate."""
     return APPROXIMATE + text if is_approximate else text
 
 
 def ungroup(number: str) -> str:
-    """A number without commas between its digits."""
+    """Return a number without commas between its digits."""
     return number.replace(",", "")
 
 
 def format_number(value: float) -> str:
-    """A number with four significant digits, or all of its integer part, in groups of three digits."""
+    """Return a number with four significant digits, or all of its integer part, in groups of three digits."""
     if not math.isfinite(value):
         return str(value)
     short = f"{value:.4g}"
@@ -45,7 +45,7 @@ def format_number(value: float) -> str:
 
 
 def format_bytes(value: int) -> str:
-    """A size as B, kB, MB, GB or TB."""
+    """Return a size as B, kB, MB, GB or TB."""
     if abs(value) < 1000:
         return f"{value} B"
     scaled = value / 1000

@@ -58,7 +58,7 @@ class Drawing:
 
 
 def draw(answer: Answer, library: str | None = None) -> Any:
-    """The axes of matplotlib or the chart of Altair that shows an answer."""
+    """Return the axes of matplotlib or the chart of Altair that shows an answer."""
     drawing = prepare_drawing(answer)
     if library is None:
         return _draw_with_any(drawing)
@@ -76,7 +76,7 @@ def _draw_with_any(drawing: Drawing) -> Any:
 
 
 def prepare_drawing(answer: Answer) -> Drawing:
-    """The drawing of an answer: numbers and times along an axis, other values by their names."""
+    """Return the drawing of an answer: numbers and times along an axis, other values by their names."""
     prepare = _DRAWINGS.get(answer.kind)
     if prepare is None:
         hint = "Say histogram(), frequencies() or quantiles() of a column, and plot() of that."
@@ -102,7 +102,7 @@ def _quantile_drawing(answer: Answer) -> Drawing:
 
 
 def _histogram_drawing(answer: Answer) -> Drawing:
-    """A histogram along an axis; for texts, a bar for each group of bins."""
+    """Return a histogram along an axis; for texts, a bar for each group of bins."""
     histogram = even_histogram(answer)
     if histogram is None:
         bars = [_join_bins(bins) for bins in _group_bins(answer.rows)]
@@ -126,7 +126,7 @@ def _frequency_drawing(answer: Answer) -> Drawing:
 
 
 def _bar_drawing(answer: Answer, bars: Sequence[tuple[str, int]], title: str) -> Drawing:
-    """A bar for each pair of a name and a number."""
+    """Return a bar for each pair of a name and a number."""
     return Drawing(
         form=BARS,
         x=[format_brief_cell("value", name) for name, _ in bars],
@@ -149,13 +149,13 @@ def _column_label(answer: Answer) -> str:
 
 
 def _group_bins(rows: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]]:
-    """Consecutive bins in groups, so that there are not too many bars."""
+    """Return consecutive bins in groups, so that there are not too many bars."""
     step = max(1, math.ceil(len(rows) / _MOST_BARS))
     return [rows[start : start + step] for start in range(0, len(rows), step)]
 
 
 def _join_bins(bins: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
-    """The range of several bins as text, and their number of values."""
+    """Return the range of several bins as text, and their number of values."""
     lo = bins[0]["lo"]
     hi = bins[-1]["hi"]
     name = hi if lo == hi else f"{lo} to {hi}"
@@ -163,7 +163,7 @@ def _join_bins(bins: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
 
 
 def _read_values(texts: Sequence[str]) -> Sequence[Any]:
-    """Texts as numbers or times if they all are, else the texts themselves."""
+    """Return texts as numbers or times if they all are, else the texts themselves."""
     positions, unit = read_positions(texts)
     if positions:
         return _convert_unit(positions, unit)
@@ -171,7 +171,7 @@ def _read_values(texts: Sequence[str]) -> Sequence[Any]:
 
 
 def _convert_unit(positions: Sequence[float], unit: str) -> Sequence[Any]:
-    """Times for days since 1970; other numbers stay."""
+    """Return times for days since 1970; other numbers stay."""
     if unit != DAY:
         return positions
     return [read_moment(position) for position in positions]
@@ -221,7 +221,7 @@ def _draw_with_altair(drawing: Drawing) -> Any:
 
 
 def _write_time(value: Any) -> Any:
-    """A time as Altair takes it; other values stay."""
+    """Return a time as Altair takes it; other values stay."""
     return value.isoformat() if isinstance(value, datetime) else value
 
 

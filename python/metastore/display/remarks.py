@@ -19,7 +19,7 @@ _MEANING_OF_ERROR = "(two of three are nearer, 19 of 20 within twice that)"
 
 
 def list_remarks(answer: Answer, names: Sequence[str], rows: int) -> list[str]:
-    """Remarks under an answer, of which the named columns and the first rows are displayed."""
+    """Return remarks under an answer, of which the named columns and the first rows are displayed."""
     remarks = list_approximations(answer, names)
     missing = _list_missing_columns(answer, names)
     if missing:
@@ -30,14 +30,14 @@ def list_remarks(answer: Answer, names: Sequence[str], rows: int) -> list[str]:
 
 
 def _list_missing_columns(answer: Answer, names: Sequence[str]) -> list[str]:
-    """The headings of columns with values that are neither displayed nor in the caption."""
+    """Return the headings of columns with values that are neither displayed nor in the caption."""
     visible = {*names, *IN_CAPTION.get(answer.kind, ())}
     hidden = [name for name in answer.columns if name not in visible]
     return [column_heading(name) for name in hidden if has_values(answer, name)]
 
 
 def list_approximations(answer: Answer, names: Sequence[str]) -> list[str]:
-    """Remarks on a summary: why numbers are approximate, which columns have infinite values, the time zone."""
+    """Return remarks on a summary: why numbers are approximate, which columns have infinite values, the time zone."""
     if not is_summary(answer):
         return []
     remarks = []
@@ -48,7 +48,7 @@ def list_approximations(answer: Answer, names: Sequence[str]) -> list[str]:
 
 
 def _list_reasons(answer: Answer, names: Sequence[str]) -> list[str]:
-    """The reasons why numbers of a summary are approximate."""
+    """Return the reasons why numbers of a summary are approximate."""
     reasons = _distinct_errors(answer)
     if not set(names).isdisjoint(QUARTILES):
         reasons += _rank_errors(answer)
@@ -60,7 +60,7 @@ def _list_reasons(answer: Answer, names: Sequence[str]) -> list[str]:
 
 
 def _distinct_errors(answer: Answer) -> list[str]:
-    """The greatest error of the numbers of distinct values."""
+    """Return the greatest error of the numbers of distinct values."""
     error = _greatest(read_column(answer, "distinct_error"))
     if not error:
         return []
@@ -68,7 +68,7 @@ def _distinct_errors(answer: Answer) -> list[str]:
 
 
 def _rank_errors(answer: Answer) -> list[str]:
-    """The greatest error of the ranks of quartiles."""
+    """Return the greatest error of the ranks of quartiles."""
     remarks = []
     errors = rank_errors(answer).values()
     greatest = _greatest(errors)
@@ -80,7 +80,7 @@ def _rank_errors(answer: Answer) -> list[str]:
 
 
 def _greatest(errors: Iterable[float | None]) -> float:
-    """The greatest of the errors that are known; 0 if there is none."""
+    """Return the greatest of the errors that are known; 0 if there is none."""
     return max(filter(None, errors), default=0.0)
 
 
@@ -89,7 +89,7 @@ def _has_approximate(answer: Answer, names: Sequence[str]) -> bool:
 
 
 def _infinities(answer: Answer) -> list[str]:
-    """A remark on the columns with infinite values."""
+    """Return a remark on the columns with infinite values."""
     columns = [_describe_infinities(row) for row in answer.rows if row.get("inf_count")]
     if not columns:
         return []
@@ -104,7 +104,7 @@ def _describe_infinities(row: Mapping[str, Any]) -> str:
 
 
 def _zone(answer: Answer) -> list[str]:
-    """The time zone of instants; it differs between reading with Spark and without."""
+    """Return the time zone of instants; it differs between reading with Spark and without."""
     if "timestamp" not in read_column(answer, "column_type"):
         return []
     return [f"timestamps in {answer.zone}"]

@@ -18,7 +18,7 @@ _TIME = re.compile(r"^(~?\d{4}-\d\d-\d\d \d\d:\d\d):\d\d$")
 
 
 def is_cut(value: Any) -> bool:
-    """Whether a value is the beginning of a longer text."""
+    """Return whether a value is the beginning of a longer text."""
     return str(value).endswith(ELLIPSIS)
 
 

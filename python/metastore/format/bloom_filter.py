@@ -109,7 +109,7 @@ def fold_filter(bloom: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
 
 
 def may_hold(bloom: bytes | NDArray[np.uint8], hashes: UInt64Array) -> NDArray[np.bool_]:
-    """Whether values may be among those added; false is certain."""
+    """Return whether values may be among those added; false is certain."""
     words = np.frombuffer(bloom, dtype="<u4").reshape(-1, _WORDS)
     set_bits = words[choose_hash_range(hashes, len(words))] >> _bit_of(hashes) & _ONE
     is_set: NDArray[np.bool_] = set_bits.all(axis=1)
@@ -129,7 +129,7 @@ def _bit_of(hashes: UInt64Array) -> NDArray[np.uint32]:
 
 
 def _blocks_for(values: int) -> int:
-    """The number of blocks of a filter for so many values, a power of 2."""
+    """Return the number of blocks of a filter for so many values, a power of 2."""
     bits = max(values, 1) * BITS_PER_VALUE
     bits_of_block = BLOCK_BYTES * 8
     needed = -(-bits // bits_of_block)  # rounded up

@@ -29,7 +29,7 @@ _MOST_BYTES_AFTER = 1 << 16
 
 @cache
 def writes_bloom_filters() -> bool:
-    """Whether this pyarrow writes bloom filters (from version 24 on) and shows their offset (later)."""
+    """Return whether this pyarrow writes bloom filters (from version 24 on) and shows their offset (later)."""
     has_option = _OPTION in inspect.signature(pq.write_table).parameters
     return has_option and hasattr(pq.ColumnChunkMetaData, "bloom_filter_offset")
 

@@ -76,7 +76,7 @@ def _read_batch(data: bytes) -> pa.RecordBatch:
 
 
 def _is_storable(kind: pa.DataType) -> bool:
-    """Whether every element takes memory of the stream: nothing small can become large."""
+    """Return whether every element takes memory of the stream: nothing small can become large."""
     return pa.types.is_null(kind) or _is_solid(kind)
 
 

@@ -47,7 +47,7 @@ class Histogram:
     above: int = 0
 
     def __eq__(self, other: object) -> bool:
-        """Whether two histograms are equal, whatever their errors."""
+        """Return whether two histograms are equal, whatever their errors."""
         return isinstance(other, Histogram) and self._compared() == other._compared()
 
     __hash__ = None  # type: ignore[assignment] # histograms are not keys
@@ -81,7 +81,7 @@ class Histogram:
         return ends
 
     def upper_end(self, number: int) -> Any:
-        """The upper edge of a bin, counted from 1; the bins before the first and after the last are infinite."""
+        """Return the upper edge of a bin, counted from 1; the bins before the first and after the last are infinite."""
         if number == 0:
             return -np.inf
         if number > len(self.counts):

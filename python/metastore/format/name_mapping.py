@@ -74,7 +74,7 @@ class NameMapping:
 
 
 def has_mapped_columns(manifest: Manifest) -> bool:
-    """Whether a manifest describes data files without field ids."""
+    """Return whether a manifest describes data files without field ids."""
     parts: tuple[Block | Snapshot, ...] = (*manifest.blocks, *manifest.snapshots)
     schemas = {id(part.columns): part.columns for part in parts}
     columns = chain.from_iterable(schemas.values())

@@ -24,7 +24,7 @@ _WIDTHS = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "float": 4, "dat
 
 
 def value_width(column: Column) -> int:
-    """Bytes of a value of a fixed-width type, as Spark counts them."""
+    """Return the bytes of a value of a fixed-width type, as Spark counts them."""
     if is_year_month(column):
         return 4
     if is_wide_decimal(column):
@@ -33,12 +33,12 @@ def value_width(column: Column) -> int:
 
 
 def is_wide_decimal(column: Column) -> bool:
-    """Whether values are decimals of more than 18 digits."""
+    """Return whether values are decimals of more than 18 digits."""
     return column.encoding == "binary" and decimal_type(column.type) is not None
 
 
 def is_text(column: Column) -> bool:
-    """Whether values are texts or bytes of any length."""
+    """Return whether values are texts or bytes of any length."""
     return column.encoding == "binary" and decimal_type(column.type) is None
 
 
@@ -53,7 +53,7 @@ def unify_doubles(values: pa.ChunkedArray) -> pa.Array:
 
 
 def is_year_month(column: Column) -> bool:
-    """Whether values are intervals of months."""
+    """Return whether values are intervals of months."""
     return column.type.startswith(("interval year", "interval month"))
 
 

@@ -50,7 +50,7 @@ def parse_page_rows(extra: Mapping[str, str]) -> int:
 
 @cache
 def cuts_pages_by_rows() -> bool:
-    """Whether this pyarrow cuts pages by their rows."""
+    """Return whether this pyarrow cuts pages by their rows."""
     return _OPTION in inspect.signature(pq.ParquetWriter.__init__).parameters
 
 
@@ -81,7 +81,7 @@ def build_page_table(name: str, footer: ParquetFooter, data: bytes | memoryview,
 
 
 def _find_planned_chunks(name: str, footer: ParquetFooter, group: int) -> list[ColumnChunk]:
-    """The chunks of the columns in `PLANNED`, in their order."""
+    """Return the chunks of the columns in `PLANNED`, in their order."""
     chunks = {chunk.name: chunk for chunk in footer.chunks(group)}
     try:
         return list(map(chunks.__getitem__, PLANNED))
@@ -121,7 +121,7 @@ def _read_page(view: memoryview, start: int) -> _Page:
 
 
 def _are_cut_by_rows(pages: Sequence[_Page], rows: int, page_rows: int) -> bool:
-    """Whether each page but the last has so many values, and the last the remaining ones."""
+    """Return whether each page but the last has so many values, and the last the remaining ones."""
     full_pages, remaining = divmod(rows, page_rows)
     expected = [page_rows] * full_pages
     if remaining:

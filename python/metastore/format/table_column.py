@@ -98,7 +98,7 @@ class Column:
 
 
 def is_compatible(stored: Column, current: Column) -> bool:
-    """Whether values stored for a column are valid for another one: the same column, with an equal or wider type."""
+    """Return whether values stored for a column are valid for another: the same, with an equal or wider type."""
     if stored.key != current.key:
         return False
     if (stored.encoding, stored.collation) != (current.encoding, current.collation):
@@ -111,7 +111,7 @@ def is_compatible(stored: Column, current: Column) -> bool:
 
 
 def _is_wider_decimal(stored_type: str, current_type: str) -> bool:
-    """Whether both types are decimals of the same scale, and the current one has at least as many digits."""
+    """Return whether both types are decimals of the same scale, and the current one has at least as many digits."""
     stored = decimal_type(stored_type)
     current = decimal_type(current_type)
     if stored is None or current is None:
@@ -120,7 +120,7 @@ def _is_wider_decimal(stored_type: str, current_type: str) -> bool:
 
 
 def is_exact_cast(file_type: str, table_type: str) -> bool:
-    """Whether a cast to another type has the same result everywhere; texts of fractional numbers differ."""
+    """Return whether a cast to another type has the same result everywhere; texts of fractional numbers differ."""
     if file_type in INTEGERS:
         return table_type in FROM_INTEGERS
     file_decimal = decimal_type(file_type)

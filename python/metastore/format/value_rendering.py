@@ -43,7 +43,7 @@ def cut_upper(value: bytes) -> tuple[bytes | None, bool]:
 
 
 def may_be_cut(value: Any, *, are_bounds_exact: bool) -> bool:
-    """Whether a text or byte string may be only the beginning of a value."""
+    """Return whether a text or byte string may be only the beginning of a value."""
     return not are_bounds_exact and isinstance(value, bytes) and len(value) >= CUT_BYTES
 
 

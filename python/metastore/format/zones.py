@@ -111,7 +111,7 @@ class _SummaryOfFiles(NamedTuple):
     sound: Flags
 
     def are_empty(self) -> Flags:
-        """A mask of the data files that have only nulls and NaNs, and so no bounds."""
+        """Return a mask of the data files that have only nulls and NaNs, and so no bounds."""
         is_empty: Flags = (self.nulls >= 0) & (self.nans >= 0) & (self.rows == self.nulls + self.nans)
         return is_empty
 
@@ -144,7 +144,7 @@ def _build_zones_of_column(rows: pa.Table, column: Column, ordinal: int, rows_of
 
 
 def _are_bounded(files: _SummaryOfFiles, has_bound: Flags, starts: Longs) -> Flags:
-    """A mask of the zones in which every data file with values has a bound."""
+    """Return a mask of the zones in which every data file with values has a bound."""
     # A data file without values needs no bound.
     have_all = np.logical_and.reduceat(has_bound | files.are_empty(), starts)
     have_any = np.logical_or.reduceat(has_bound, starts)
@@ -195,7 +195,7 @@ def _read_summary(rows: pa.Table, column: Column, rows_of_files: Longs) -> _Summ
 
 
 def _are_ordered(lo: pa.Array, hi: pa.Array, column: Column) -> Flags:
-    """A mask of the data files without a lower bound above the upper one."""
+    """Return a mask of the data files without a lower bound above the upper one."""
     if not _is_decimal(column):
         inverted = pc.fill_null(pc.greater(lo, hi), False)  # noqa: FBT003 - pyarrow's signature
         is_ordered: Flags = ~inverted.to_numpy(zero_copy_only=False)

@@ -28,19 +28,19 @@ _TEXT_TYPES = (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())
 
 
 def is_text_type(data_type: pa.DataType) -> bool:
-    """Whether values are texts or bytes of any length."""
+    """Return whether values are texts or bytes of any length."""
     return data_type in _TEXT_TYPES
 
 
 def list_chunks(values: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
-    """The arrays that values consist of."""
+    """Return the arrays that values consist of."""
     if isinstance(values, pa.ChunkedArray):
         return list(values.chunks)
     return [values]
 
 
 def to_large_binary(values: pa.Array) -> pa.Array:
-    """The bytes of texts or binary values."""
+    """Return the bytes of texts or binary values."""
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return values.cast(pa.large_string()).view(pa.large_binary())
@@ -48,7 +48,7 @@ def to_large_binary(values: pa.Array) -> pa.Array:
 
 
 def rank_values(values: pa.Array, column: Column | None = None) -> tuple[Rows, pa.Array]:
-    """The ranks of stored values among the distinct ones, and these in their order, which a column may decide."""
+    """Rank stored values among the distinct ones, and return these in their order, which a column may decide."""
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary
     if column is not None and is_wide_decimal(column):
@@ -69,7 +69,7 @@ class BinaryBuffer:
         self._ends.add(np.zeros(1, np.int64))
 
     def __len__(self) -> int:
-        """The number of values."""
+        """Return the number of values."""
         return len(self._ends) - 1
 
     @property
@@ -88,7 +88,7 @@ class BinaryBuffer:
             self._data.add(np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]])
 
     def finish(self) -> pa.Array:
-        """All values as a `large_binary` array with a block of readable bytes behind the last; no more can be added."""
+        """Return all values as a `large_binary` array, with a block of readable bytes behind; no more can be added."""
         self._data.add(np.zeros(BLOCK, np.uint8))
         buffers = [None, pa.py_buffer(self._ends.values), pa.py_buffer(self._data.values)]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
@@ -154,20 +154,20 @@ class BinaryValues:
         self.lengths: Rows = np.diff(bounds)
 
     def __len__(self) -> int:
-        """The number of values."""
+        """Return the number of values."""
         return len(self.lengths)
 
     def hashes(self) -> UInt64Array:
-        """The theta hash of every value."""
+        """Return the theta hash of every value."""
         return murmur_bytes(self._data, self._starts, self.lengths)
 
     def value(self, row: int) -> bytes:
-        """One value, cut after 65 bytes: the format cuts longer ones after 64."""
+        """Return one value, cut after 65 bytes: the format cuts longer ones after 64."""
         start = int(self._starts[row])
         return self._data[start : start + min(int(self.lengths[row]), CUT_BYTES + 1)].tobytes()
 
     def order(self) -> Rows:
-        """The rows in the order of unsigned bytes, as far as the first 1,024 bytes decide it."""
+        """Return the rows in the order of unsigned bytes, as far as the first 1,024 bytes decide it."""
         order = np.arange(len(self))
         is_new = np.zeros(len(self), np.bool_)
         is_new[:1] = True
@@ -195,17 +195,17 @@ class BinaryValues:
         return SortLevel(rows, is_new, (keys & LEFT) < np.uint64(step), step)
 
     def sort_keys(self, rows: Rows, groups: Rows, depth: int, step: int) -> UInt64Array:
-        """Numbers that order rows by group, and those of a group by some bytes."""
+        """Return numbers that order rows by group, and those of a group by some bytes."""
         keys = self._keys(rows, depth, step)
         keys |= groups.astype(np.uint64) << np.uint64(8 * step + LEFT_BITS)
         return keys
 
     def prefix_keys(self) -> UInt64Array:
-        """The first seven bytes of all values as numbers that order as they do."""
+        """Return the first seven bytes of all values as numbers that order as they do."""
         return self._keys(None, 0, WORD - 1)
 
     def _keys(self, rows: Rows | None, depth: int, step: int) -> UInt64Array:
-        """The next bytes of values, and how many there are: of values that begin alike the shorter comes first."""
+        """Return the next bytes of values, and their number: of values that begin alike the shorter comes first."""
         all_keys: UInt64Array = np.empty(len(self) if rows is None else len(rows), np.uint64)
         shift = np.uint64(64 - 8 * step - LEFT_BITS)
         for batch in split_batches(len(all_keys)):
@@ -284,12 +284,12 @@ def count_common_bytes(first: bytes, second: bytes) -> int:
 
 
 def choose_key_bytes(last: int) -> int:
-    """The number of bytes that fit a key beside the number of a group, up to the last."""
+    """Return the number of bytes that fit a key beside the number of a group, up to the last."""
     return min((64 - LEFT_BITS - last.bit_length()) // 8, WORD - 1)
 
 
 def _rows_among(keys: UInt64Array, searched: UInt64Array) -> Rows:
-    """The rows whose keys are searched, and a few more.
+    """Return the rows whose keys are searched, and a few more.
 
     Sorting keys alone takes a fifth of the time of sorting rows by them: this leaves few rows to be sorted.
     """
@@ -302,7 +302,7 @@ def _rows_among(keys: UInt64Array, searched: UInt64Array) -> Rows:
 
 
 def hash_slots(keys: UInt64Array, bits: int) -> Rows:
-    """The slot of each key in a table of 2^bits slots."""
+    """Return the slot of each key in a table of 2^bits slots."""
     slots: UInt64Array = keys * _SPREAD
     slots >>= np.uint64(64 - bits)
     return slots.view(np.int64)

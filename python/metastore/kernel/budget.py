@@ -50,7 +50,7 @@ LARGE_TABLE = Allowance()
 
 
 def choose_allowance(size: int) -> Allowance:
-    """The allowance of each data file in a table of this size in bytes.
+    """Return the allowance of each data file in a table of this size in bytes.
 
     Examples:
         >>> choose_allowance(10 << 20).longest_uncut, choose_allowance(1 << 30).longest_uncut
@@ -79,7 +79,7 @@ def estimate_values_between(lo: Any, hi: Any) -> int:
 
 
 def _texts_between(lo: bytes, hi: bytes) -> int:
-    """The difference of the first bytes in which two texts differ."""
+    """Return the difference of the first bytes in which two texts differ."""
     common = count_common_bytes(lo, hi)
     length = min(max(len(lo), len(hi)) - common, _PREFIX)
     return abs(_read_bytes(hi, common, length) - _read_bytes(lo, common, length))
@@ -90,7 +90,7 @@ def _read_bytes(text: bytes, start: int, length: int) -> int:
 
 
 def _rank_of_double(value: float) -> int:
-    """The rank of a double among all doubles."""
+    """Return the rank of a double among all doubles."""
     magnitude = int(np.float64(abs(value)).view(np.int64))
     return int(math.copysign(1, value)) * magnitude
 
@@ -108,7 +108,7 @@ _WIDE_BITS = 16  # of wider bounds, per value, none tells more than another
 
 
 def budget_for_lists(size: int) -> int:
-    """The most bytes of all value lists of a data file."""
+    """Return the most bytes of all value lists of a data file."""
     return max(size // _LISTS, _LEAST)
 
 
@@ -140,7 +140,7 @@ def _sketch_bytes(column: ColumnStatistics) -> int:
 
 
 def _uncut_bytes(columns: Statistics, longest_uncut: int) -> int:
-    """The bytes of all lists that are not cut, without the small ones."""
+    """Return the bytes of all lists that are not cut, without the small ones."""
     total = 0
     for values in _list_values(columns).values():
         if len(values) > SMALL_LIST and values.is_uncut(longest_uncut):
@@ -159,7 +159,7 @@ def _fit_lists(columns: Statistics, room: int, top: int, longest_uncut: int) -> 
 
 
 def _list_values(columns: Statistics) -> dict[int, ValueCounts]:
-    """The value lists by the numbers of their columns."""
+    """Return the value lists by the numbers of their columns."""
     return {number: column.values for number, column in enumerate(columns) if column.values is not None}
 
 
@@ -229,7 +229,7 @@ def _merge_bins(column: ColumnStatistics, factor: int) -> ColumnStatistics:
 
 
 def _is_small_by_value(histogram: Histogram) -> bool:
-    """Whether a small histogram has one bin for each value."""
+    """Return whether a small histogram has one bin for each value."""
     if histogram.distincts is None or len(histogram.counts) > SMALL_LIST:
         return False
     return bool((histogram.distincts == 1).all())
@@ -274,7 +274,7 @@ def _fit_filters(columns: Statistics, room: int) -> Statistics:
 
 
 def _list_filters(columns: Statistics) -> dict[int, int]:
-    """The sizes of the filters that say more than a list, by the numbers of their columns; the best come first."""
+    """List the sizes of the filters that say more than a list, by the numbers of their columns, the best first."""
     filtered = []
     for number, column in enumerate(columns):
         if column.bloom and column.frequencies != COMPLETE:
@@ -312,7 +312,7 @@ def _resize_filter(column: ColumnStatistics, size: int | None) -> ColumnStatisti
 
 
 def _rank_by_worth(column: ColumnStatistics) -> tuple[int, int]:
-    """A key that sorts filters: those of columns with wide bounds come first, then the short ones."""
+    """Return a key that sorts filters: those of columns with wide bounds come first, then the short ones."""
     per_value = estimate_values_between(column.lo, column.hi) // max(column.distinct or 0, 1)
     return -min(per_value.bit_length(), _WIDE_BITS), len(column.bloom or b"")
 
@@ -327,7 +327,7 @@ def _size(column: ColumnStatistics) -> int:
 
 
 def _histogram_size(column: ColumnStatistics) -> int:
-    """About as many bytes as a column's histogram takes when it is stored, or more."""
+    """Return about as many bytes as a column's histogram takes when it is stored, or more."""
     histogram = column.histogram
     if histogram is None:
         return 0

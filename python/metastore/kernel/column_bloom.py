@@ -23,13 +23,13 @@ class LazyBloomFilter:
         self._size = size
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same filter."""
+        """Return whether it is the same filter."""
         return isinstance(other, (bytes, LazyBloomFilter)) and bytes(self) == bytes(other)
 
     __hash__ = None  # type: ignore[assignment] # filters are not keys
 
     def __len__(self) -> int:
-        """The bytes of the filter."""
+        """Return the bytes of the filter."""
         return self._size
 
     @property
@@ -38,7 +38,7 @@ class LazyBloomFilter:
         return int(self._values.nbytes)
 
     def __bytes__(self) -> bytes:
-        """The filter."""
+        """Return the filter."""
         builder = BloomBuilder(self._distinct)
         builder.add_values(self._values)
         if self._has_nan:
@@ -46,7 +46,7 @@ class LazyBloomFilter:
         return builder.finish(self._distinct, self._size) or b""
 
     def resized_to(self, size: int) -> LazyBloomFilter:
-        """The filter of the same values with fewer bytes."""
+        """Return the filter of the same values with fewer bytes."""
         return LazyBloomFilter(self._values, self._distinct, self._has_nan, size)
 
 
@@ -78,7 +78,7 @@ class ColumnBloomBuilder:
         self._builder.add_values(values)
 
     def finish(self, distinct: int, nans: int) -> bytes | LazyBloomFilter | None:
-        """The filter; None if a filter would not help, or takes too much room."""
+        """Return the filter; None if a filter would not help, or takes too much room."""
         if self._only_part is not None:
             size = choose_filter_size(distinct)
             if size is None:

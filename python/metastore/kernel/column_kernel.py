@@ -86,7 +86,7 @@ class ColumnKernel:
     def finish(
         self, rows: int, compressed_bytes: int | None = None, uncompressed_bytes: int | None = None
     ) -> ColumnStatistics:
-        """The statistics of the rows added."""
+        """Return the statistics of the rows added."""
         if rows != self._rows:
             raise ValueError(f"{self._rows} rows of column {self._column.name} were added, {rows} expected")
         built_in = self._built_in((compressed_bytes, uncompressed_bytes))
@@ -291,7 +291,7 @@ def _decode_dictionary(array: pa.Array) -> pa.Array:
 
 
 def _are_nearly_unique(values: pa.Array, counts: NDArray[np.int64] | None) -> bool:
-    """Whether values are many, and a sample says that a hash table would not make them much fewer."""
+    """Return whether values are many, and a sample says that a hash table would not make them much fewer."""
     if counts is not None or len(values) <= _FEW:
         return False
     sample = values.slice(0, _SAMPLE)
@@ -299,7 +299,7 @@ def _are_nearly_unique(values: pa.Array, counts: NDArray[np.int64] | None) -> bo
 
 
 def _deduplicate(pieces: list[_Piece]) -> tuple[pa.Array, NDArray[np.int64]]:
-    """The distinct values of pieces, and the count of each; values with counts are distinct in their piece."""
+    """Return the distinct values of pieces, and the count of each; values with counts are distinct in their piece."""
     if len(pieces) == 1:
         return _count_alone(*pieces[0])
     values, counts = zip(*pieces, strict=True)

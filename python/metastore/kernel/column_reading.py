@@ -71,7 +71,7 @@ class ColumnReading:
         return self.column
 
     def arrays(self, table: pa.Table) -> Iterator[pa.Array]:
-        """The values of the column in a part of the file."""
+        """Yield the values of the column in a part of the file."""
         index = _field_index(table.schema, self.field.path[0])
         for chunk in table.column(index).chunks:
             yield self._convert(chunk)
@@ -168,7 +168,7 @@ def _is_read_as_dictionary(field: ParquetField, chunks: Sequence[Any]) -> bool:
 
 
 def _has_all_in_dictionary(chunk: Any) -> bool:
-    """Whether all values probably are in the dictionary: writers fall back to plain values when it grows large."""
+    """Return whether all values probably are in the dictionary: writers use plain values when it grows large."""
     largest: int = _DICTIONARY_BYTES + _CODE_BYTES * chunk.num_values
     return bool(chunk.has_dictionary_page and chunk.total_uncompressed_size <= largest)
 
@@ -181,7 +181,7 @@ def _field_index(fields: pa.Schema | pa.StructType, name: str) -> int:
 
 
 def _uuid_texts(values: pa.Array) -> pa.Array:
-    """UUIDs as Spark shows them: 36 characters of lower-case hexadecimal digits."""
+    """Return UUIDs as Spark shows them: 36 characters of lower-case hexadecimal digits."""
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     present = values.drop_null()

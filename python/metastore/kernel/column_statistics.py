@@ -99,7 +99,7 @@ def finish_statistics(
     detail: DetailLimits,
     sizes: tuple[int | None, int | None] = (None, None),
 ) -> ColumnStatistics:
-    """The statistics of a column with an encoding."""
+    """Return the statistics of a column with an encoding."""
     rows, nulls, nans = counts
     fields = _list_fields(part, column)
     sketch: DistinctSketch | None = fields.pop("sketch")
@@ -137,7 +137,7 @@ def sketch_fields(sketch: DistinctSketch | None) -> dict[str, Any]:
 
 
 def constant_statistics(column: Column, value: Any, rows: int) -> ColumnStatistics:
-    """The statistics of a column that has one value in all rows: partition columns, defaults, columns of nulls."""
+    """Make the statistics of a column with one value in all rows: a partition column, a default, or only nulls."""
     nulls = 0
     if value is None:
         nulls = rows
@@ -160,7 +160,7 @@ def _aggregate_constant(column: Column, value: Any, counts: NDArray[np.int64]) -
 
 
 def _value_count_fields(values: ValueCounts | None) -> dict[str, Any]:
-    """The fields of a list of values."""
+    """Return the fields of a list of values."""
     if values is None:
         return {"values": None, "frequencies": NONE, "frequencies_floor": None}
     return {"values": values, "frequencies": values.kind, "frequencies_floor": values.floor}
@@ -173,7 +173,7 @@ def _list_fields(part: PartialAggregate | None, column: Column) -> dict[str, Any
 
 
 def _empty_fields(column: Column) -> dict[str, Any]:
-    """The fields of a column without values."""
+    """Return the fields of a column without values."""
     return {
         "sketch": DistinctSketch(EMPTY),
         "values": ValueCounts(COMPLETE, 0, _NOTHING[column.encoding or ""], _NO_COUNTS),
@@ -185,7 +185,7 @@ def _empty_fields(column: Column) -> dict[str, Any]:
 
 
 def _part_fields(part: PartialAggregate, column: Column) -> dict[str, Any]:
-    """The fields of a column with values other than null and NaN."""
+    """Return the fields of a column with values other than null and NaN."""
     lo, lo_exact, hi, hi_exact = _bounds(part, column)
     return {
         "sketch": part.sketch,

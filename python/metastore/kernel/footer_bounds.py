@@ -58,7 +58,7 @@ class _RowGroup:
 
     @classmethod
     def of(cls, rows: int, statistics: Any) -> _RowGroup:
-        """The statistics of one column chunk, as pyarrow has them."""
+        """Return the statistics of one column chunk, as pyarrow has them."""
         if statistics is None:
             return cls(rows, None, None)
         nulls = None
@@ -112,7 +112,7 @@ def _list_filled_row_groups(metadata: pq.FileMetaData) -> list[Any]:
 
 
 def _has_same_values(file: pq.ParquetFile, column: Column, field: ParquetField) -> bool:
-    """Whether the file has the values of the column, and its bounds compare them as Spark does."""
+    """Return whether the file has the values of the column, and its bounds compare them as Spark does."""
     if column.encoding in (None, "double") or pa.types.is_unsigned_integer(field.type):
         return False
     leaf = file.schema.column(field.first)

@@ -37,7 +37,7 @@ class Moments:
 
 
 def compute_moments(runs: ValueRuns, column: Column) -> Moments:
-    """Sum, mean and second moment of the finite values, decimals with their scale applied."""
+    """Return the sum, mean and second moment of the finite values, decimals with their scale applied."""
     runs = runs.finite
     if not len(runs.values):
         return Moments(None, None, None, None)
@@ -78,7 +78,7 @@ def pool_moments(
 
 
 def add_sums(sums: Sequence[float]) -> float:
-    """The sum of sums, infinities and overflow included."""
+    """Return the sum of sums, infinities and overflow included."""
     try:
         return math.fsum(sums)
     except (OverflowError, ValueError):  # beyond doubles, or infinities of both signs
@@ -87,7 +87,7 @@ def add_sums(sums: Sequence[float]) -> float:
 
 
 def _integers(runs: ValueRuns, column: Column) -> tuple[int, NDArray[np.float64]]:
-    """The exact sum, and each value's distance from (nearly) the mean."""
+    """Return the exact sum, and each value's distance from (nearly) the mean."""
     number = int(runs.counts.sum())
     if not sortable_values.is_wide_decimal(column):
         total = _exact_sum(runs.values, runs.counts)

@@ -153,7 +153,7 @@ def read_column_values(source: Any, columns: Sequence[FileColumn], budget_bytes:
 
 
 def list_plain_columns(source: Any, columns: Sequence[FileColumn]) -> frozenset[str]:
-    """The keys of the columns that a Parquet file holds in the types of the table: all readers show the same values.
+    """List the keys of the columns that a Parquet file holds in the table's types: all readers show the same values.
 
     >>> from tempfile import TemporaryDirectory
     >>> from metastore.format.table_column import Column
@@ -206,18 +206,18 @@ def open_parquet_file(
 
 
 def _subtract_footer(metadata: pq.FileMetaData, budget: int) -> int:
-    """The budget without the memory of the footer, at least a quarter of it."""
+    """Return the budget without the memory of the footer, at least a quarter of it."""
     footer: int = _CHUNK_BYTES * metadata.num_row_groups * metadata.num_columns
     return max(budget - footer, budget // 4)
 
 
 def _has_large_groups(metadata: pq.FileMetaData) -> bool:
-    """Whether columns of a row group are streamed: others are in memory at once, compressed and not."""
+    """Return whether columns of a row group are streamed: others are in memory at once, compressed and not."""
     return any(row_group.total_byte_size > _LARGE_GROUP for row_group in list_row_groups(metadata))
 
 
 def _is_signed(source: Any, metadata: pq.FileMetaData) -> bool:
-    """Whether a signature follows the footer: so it does in files with encrypted columns and a footer in plain text."""
+    """Return whether a signature follows the footer: in files with encrypted columns and a footer in plain text."""
     if isinstance(source, pa.NativeFile):
         return bool(_read_footer_length(source) != metadata.serialized_size)
     with pa.OSFile(str(source)) as file:
@@ -240,7 +240,7 @@ def translate_arrow_errors() -> Iterator[None]:
 
 
 def _batches(readings: Sequence[ColumnReading], budget: int) -> Iterator[list[ColumnReading]]:
-    """Batches of columns whose values are in memory together."""
+    """Yield batches of columns whose values are in memory together."""
     most_bytes = min(budget // _BATCH_SHARE, _AT_ONCE)
     batch: list[ColumnReading] = []
     batch_bytes = 0
@@ -281,7 +281,7 @@ def _analyze_batch(
 
 
 def _share_budget(batch: Sequence[ColumnReading], budget: int) -> list[int]:
-    """Each column's share of the budget."""
+    """Return each column's share of the budget."""
     smallest = budget // len(batch)
     largest = budget
     if not _fits(batch, budget):
@@ -339,7 +339,7 @@ def _read_pieces(file: pq.ParquetFile, row_group: int, leaves: list[int], rows: 
 
 
 def _estimate_memory(row_group: Any, leaves: Sequence[int]) -> int:
-    """The memory of a row group; runs of one value take more of it than bytes of the file."""
+    """Return the memory of a row group; runs of one value take more of it than bytes of the file."""
     value_bytes: int = NUMBER_BYTES * row_group.num_rows
     chunks = map(row_group.column, leaves)
     return sum(max(chunk.total_uncompressed_size, value_bytes) for chunk in chunks)

@@ -187,7 +187,7 @@ def require_no_rebase(metadata: dict[bytes, bytes] | None, column: Column, physi
 
 
 def _is_older(metadata: dict[bytes, bytes], release: tuple[int, int]) -> bool:
-    """Whether an older release of Spark wrote the file."""
+    """Return whether an older release of Spark wrote the file."""
     if _SPARK_VERSION not in metadata:
         return False
     version = re.findall(rb"\d+", metadata[_SPARK_VERSION])
@@ -195,7 +195,7 @@ def _is_older(metadata: dict[bytes, bytes], release: tuple[int, int]) -> bool:
 
 
 def is_uuid(leaf: pq.ColumnSchema) -> bool:
-    """Whether a leaf is annotated as a UUID."""
+    """Return whether a leaf is annotated as a UUID."""
     return bool(leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" and leaf.logical_type.type == "UUID")
 
 

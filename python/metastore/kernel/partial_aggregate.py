@@ -272,7 +272,7 @@ def _merge_bounds(parts: Sequence[PartialAggregate], column: Column) -> tuple[An
 
 
 def _merge_moments(parts: Sequence[PartialAggregate], column: Column) -> Moments:
-    """The sums of the finite values of all parts."""
+    """Return the sums of the finite values of all parts."""
     finite_parts = [part for part in parts if part.mean is not None]
     if not finite_parts:
         return Moments(total=None, sum=None, mean=None, m2=None)
@@ -320,7 +320,7 @@ def _merge_finite_histograms(
     below: int,
     finite: int,
 ) -> Histogram | None:
-    """The histogram of parts with infinite values; `below` values are -Infinity, `finite` ones are finite."""
+    """Return the histogram of parts with infinite values; `below` values are -Infinity, `finite` ones are finite."""
     finite_ends = list(filter(None, map(attrgetter("finite_ends"), parts)))
     if not finite_ends:
         return None

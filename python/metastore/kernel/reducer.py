@@ -68,12 +68,12 @@ def merge_column(column: Column, rows: pa.Table, sketches: Sketches) -> ColumnSt
 
 
 def count_distinct(column: Column, rows: pa.Table, sketch: DistinctSketch | None) -> dict[str, Any]:
-    """The number of distinct values, and its error: exact when no sketch estimates, or the files lie disjoint."""
+    """Count the distinct values, and return the error: exact if no sketch estimates, or the files lie disjoint."""
     return _Segments([column], [rows]).count_distinct([sketch])[0]
 
 
 def are_ranges_disjoint(los: NDArray[Any], his: NDArray[Any]) -> bool:
-    """Whether no number can lie in two of these ranges."""
+    """Return whether no number can lie in two of these ranges."""
     if len(los) <= 1:
         return True
     with np.errstate(over="ignore", invalid="ignore"):  # of infinities
@@ -85,7 +85,7 @@ def are_ranges_disjoint(los: NDArray[Any], his: NDArray[Any]) -> bool:
 
 
 def _batches(columns: Sequence[Column], rows: Sequence[pa.Table]) -> Iterator[list[int]]:
-    """The numbers of columns that are reduced at once: of one kind, and not too many points."""
+    """Yield the numbers of columns that are reduced at once: of one kind, and not too many points."""
     by_kind: dict[tuple[str | None, bool], list[int]] = defaultdict(list)
     for number, column in enumerate(columns):
         by_kind[column.encoding, sortable_values.is_wide_decimal(column)].append(number)
@@ -118,11 +118,11 @@ class _Rows:
         return self.rows[name].combine_chunks()
 
     def cut(self, values: Any, segment: int) -> Any:
-        """The values of one segment."""
+        """Return the values of one segment."""
         return values[self.ends[segment] : self.ends[segment + 1]]
 
     def reduce(self, ufunc: np.ufunc, values: NDArray[Any], empty: Any) -> NDArray[Any]:
-        """One value for each segment."""
+        """Return one value for each segment."""
         if len(self._filled) == self._number:
             return ufunc.reduceat(values, self.ends[:-1])
         reduced = np.full(self._number, empty, values.dtype)
@@ -131,7 +131,7 @@ class _Rows:
         return reduced
 
     def are_known(self, *names: str) -> Bools:
-        """Whether all rows of each segment have these fields."""
+        """Return whether all rows of each segment have these fields."""
         if not self._names.issuperset(names):
             return np.zeros(self._number, np.bool_)
         are_known = np.ones(self._number, np.bool_)
@@ -142,7 +142,7 @@ class _Rows:
         return are_known
 
     def array(self, name: str) -> NDArray[Any]:
-        """The numbers of a field, 0 for unknown ones."""
+        """Return the numbers of a field, 0 for unknown ones."""
         if name not in self._names:
             return np.zeros(len(self.owners), np.int64)
         if name not in self._arrays:
@@ -172,13 +172,13 @@ class _Segments:
         self._all = _Rows(table, owners, self._number)
 
     def reduce(self, sketches: Sequence[Sketches]) -> list[ColumnStatistics]:
-        """The statistics of each column."""
+        """Return the statistics of each column."""
         merged = self.merge(sketches)
         distincts = self.count_distinct([sketch for _, sketch in merged])
         return [replace(statistics, **distinct) for (statistics, _), distinct in zip(merged, distincts, strict=True)]
 
     def merge(self, sketches: Sequence[Sketches]) -> list[tuple[ColumnStatistics, DistinctSketch | None]]:
-        """The statistics of each column but for the number of distinct values, and the sketch that counts those."""
+        """Merge the statistics of each column but the number of distinct values, and the sketch that counts these."""
         totals = _list_records({name: self._total(name) for name in _TOTALS})
         if self._encoding is None:
             return [(ColumnStatistics(encoding=None, **total), None) for total in totals]
@@ -202,7 +202,7 @@ class _Segments:
         return merged
 
     def _union_sketches(self, sketches: Sequence[Sketches]) -> list[DistinctSketch | None]:
-        """The sketch of each column, None if not all rows have one."""
+        """Return the sketch of each column, None if not all rows have one."""
         unions: list[DistinctSketch | None] = [None] * self._number
         for segment, file_sketches in enumerate(sketches):
             if len(file_sketches) == self._all.sizes[segment]:
@@ -210,7 +210,7 @@ class _Segments:
         return unions
 
     def count_distinct(self, sketches: Sketches) -> list[dict[str, Any]]:
-        """The number of distinct values of each column, and its error; no fields if it is unknown."""
+        """Return the number of distinct values of each column, and its error; no fields if it is unknown."""
         if self._encoding is None:
             return [{}] * self._number
         disjoint = self._find_disjoint()
@@ -248,7 +248,7 @@ class _Segments:
         return _CountedRows(rows=rows.filter(selected), counts=np.where(are_counted, counts, 0)[selected])
 
     def _are_known(self, *names: str) -> Bools:
-        """Whether a column has files that may hold values, all with these fields."""
+        """Return whether a column has files that may hold values, all with these fields."""
         return self._values.rows.are_known(*names) & (self._values.rows.sizes > 0)
 
     def _total(self, name: str) -> list[int | None]:
@@ -308,7 +308,7 @@ class _Segments:
         return _select(texts, values.tolist())
 
     def _rank(self, values: pa.Array) -> tuple[Longs, list[bytes]]:
-        """The ranks of stored values among the distinct ones, and these in their order."""
+        """Return the ranks of stored values among the distinct ones, and these in their order."""
         ranks, distinct = rank_values(values, self._columns[0])
         return ranks, distinct.to_pylist() or [_PLACEHOLDER]
 
@@ -370,7 +370,7 @@ class _Segments:
         return percentiles
 
     def _merge_points(self, flat: pa.Array, sizes: Longs, numbers: Longs) -> Iterator[list[Any]]:
-        """The percentiles of each column from those of its files; those of a single file as they are."""
+        """Yield the percentiles of each column from those of its files; those of a single file as they are."""
         texts = None
         if self._encoding == "binary":
             codes, texts = self._rank(flat)
@@ -390,7 +390,7 @@ class _Segments:
             yield merged
 
     def _find_disjoint(self) -> Bools:
-        """Whether no value of a column can lie in two files; of many files mostly a few show that it can."""
+        """Return whether no value of a column can lie in two files; of many files mostly a few show that it can."""
         if (self._all.sizes <= _SAMPLE).all():
             return self.are_disjoint()
         samples = [table.slice(0, _SAMPLE) for table in self._tables]
@@ -400,7 +400,7 @@ class _Segments:
         return are_disjoint
 
     def are_disjoint(self) -> Bools:
-        """Whether no value of a column can lie in two files."""
+        """Return whether no value of a column can lie in two files."""
         rows = self._values.rows
         are_disjoint = rows.sizes <= 1
         are_bounded = self._are_bounded["lo"] & self._are_bounded["hi"]
@@ -411,7 +411,7 @@ class _Segments:
         return are_disjoint
 
     def _add_distinct(self, segment: int) -> dict[str, Any]:
-        """Distinct values of files that share none but NaN."""
+        """Add up the distinct values of files that share none but NaN."""
         rows = self._values.rows
         counts = rows.cut(rows.array("distinct"), segment)
         errors = rows.cut(rows.array("distinct_error"), segment)
@@ -422,7 +422,7 @@ class _Segments:
         return {"distinct": distinct, "distinct_error": spread / max(distinct, 1)}
 
     def _estimate(self, segment: int, sketch: DistinctSketch) -> dict[str, Any]:
-        """The sketch's estimate, within the limits that exact counts of the files set."""
+        """Return the sketch's estimate, within the limits that exact counts of the files set."""
         estimate = round(sketch.estimate)
         if not sketch.is_exact:
             counts = self._exact_counts(segment) or [estimate]
@@ -430,7 +430,7 @@ class _Segments:
         return {"distinct": estimate, "distinct_error": sketch.error}
 
     def _exact_counts(self, segment: int) -> Sequence[int]:
-        """The distinct values of each file, if all are counted; those of files without values do no harm."""
+        """Return the distinct values of each file, if all are counted; those of files without values do no harm."""
         if self._all.cut(self._all.array("distinct_error"), segment).any():
             return ()
         for rows in (self._all, self._values.rows):
@@ -440,7 +440,7 @@ class _Segments:
 
 
 def _list_records(fields: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """The fields of each segment."""
+    """Return the fields of each segment."""
     rows = zip(*fields.values(), strict=True)
     return [dict(zip(fields, row, strict=True)) for row in rows]
 

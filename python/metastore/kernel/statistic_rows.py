@@ -40,7 +40,7 @@ _SUM_LIMIT = 10**38
 
 
 def block_rows(rows: Sequence[Row]) -> dict[str, pa.Table]:
-    """The rows of all objects that hold the same statistics, by their kind."""
+    """Return the rows of all objects that hold the same statistics, by their kind."""
     return {
         "summary": summary_rows(rows),
         "sketches": sketch_rows(rows),
@@ -50,17 +50,17 @@ def block_rows(rows: Sequence[Row]) -> dict[str, pa.Table]:
 
 
 def summary_rows(rows: Iterable[Row]) -> pa.Table:
-    """A table of the schema `summary`."""
+    """Return a table of the schema `summary`."""
     return _file_rows(SUMMARY, rows)
 
 
 def sketch_rows(rows: Iterable[Row]) -> pa.Table:
-    """A table of the schema `sketches`, with the rows that have a sketch or a filter."""
+    """Return a table of the schema `sketches`, with the rows that have a sketch or a filter."""
     return _file_rows(SKETCHES, [row for row in rows if _has_sketch(row[2])])
 
 
 def value_count_rows(rows: Iterable[Row]) -> pa.Table:
-    """Rows of the schema `frequencies`: each list by falling frequency, then value."""
+    """Return rows of the schema `frequencies`: each list by falling frequency, then value."""
     tables = [FREQUENCIES.empty_table()]
     for column, file, statistics in rows:
         values = statistics.values
@@ -78,7 +78,7 @@ def value_count_rows(rows: Iterable[Row]) -> pa.Table:
 
 
 def file_histogram_rows(rows: Iterable[Row]) -> pa.Table:
-    """Rows of the schema `histograms`."""
+    """Return rows of the schema `histograms`."""
     columns = []
     files = []
     histograms = []
@@ -94,19 +94,19 @@ def file_histogram_rows(rows: Iterable[Row]) -> pa.Table:
 
 
 def partial_aggregate_row(statistics: ColumnStatistics, schema: pa.Schema) -> pa.Table:
-    """One row with some fields of the schema `summary`."""
+    """Return one row with some fields of the schema `summary`."""
     return _table(schema, [statistics])
 
 
 def table_summary_rows(rows: Iterable[TableRow]) -> pa.Table:
-    """A table of the schema `table-summary`."""
+    """Return a table of the schema `table-summary`."""
     ordered = sorted(rows, key=itemgetter(0))
     columns, statistics, files = _transpose(ordered)
     return _table(TABLE_SUMMARY, statistics, column=columns, files=files)
 
 
 def table_sketch_rows(rows: Iterable[TableRow]) -> pa.Table:
-    """A table of the schema `table-sketches`, with the rows that have a sketch."""
+    """Return a table of the schema `table-sketches`, with the rows that have a sketch."""
     with_sketch = [row for row in rows if row[1].theta is not None]
     ordered = sorted(with_sketch, key=itemgetter(0))
     columns, statistics, _ = _transpose(ordered)
@@ -141,7 +141,7 @@ def _table(schema: pa.Schema, statistics: Sequence[ColumnStatistics], **ordinals
 def _list_values(
     field: str, statistics: Sequence[ColumnStatistics], ordinals: Mapping[str, list[int]]
 ) -> Sequence[Any]:
-    """The values of a field of the schema `summary`."""
+    """Return the values of a field of the schema `summary`."""
     if field in ordinals:
         return ordinals[field]
     name, _, encoding = field.rpartition("_")
@@ -156,7 +156,7 @@ def _list_values(
 
 
 def _list_typed_values(name: str, encoding: str, statistics: Sequence[ColumnStatistics]) -> list[Any]:
-    """The values of the columns with an encoding; None for other columns."""
+    """Return the values of the columns with an encoding; None for other columns."""
     values: list[Any] = [None] * len(statistics)
     for number, column in enumerate(statistics):
         if column.encoding == encoding:

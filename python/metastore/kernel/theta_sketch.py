@@ -35,7 +35,7 @@ _LOW_WORD = np.uint64(0xFFFFFFFF)
 
 
 def theta_hashes(values: NDArray[Any], column: Column) -> UInt64Array:
-    """Theta hashes of stored values, of the bytes that Iceberg serialises them to."""
+    """Return theta hashes of stored values, of the bytes that Iceberg serialises them to."""
     if is_wide_decimal(column):
         return _hash_wide(values)
     if column.type == "float":
@@ -50,7 +50,7 @@ def theta_hashes(values: NDArray[Any], column: Column) -> UInt64Array:
 
 
 def theta_hashes_of_stored(values: pa.Array, column: Column) -> UInt64Array:
-    """Theta hashes of values as the format stores them."""
+    """Return theta hashes of values as the format stores them."""
     if is_wide_decimal(column):
         return theta_hashes(stored_to_sortable(values.to_pylist(), column), column)
     if column.encoding == "binary":
@@ -70,7 +70,7 @@ def _hash_wide(values: NDArray[Any]) -> UInt64Array:
 
 
 def _shortest(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bytes of the shortest two's complement of each value."""
+    """Return the bytes of the shortest two's complement of each value."""
     magnitude = values ^ (values >> 63)
     lengths = np.ones(len(values), dtype=np.int64)
     for size in range(1, 8):
@@ -165,7 +165,7 @@ class ThetaSketch:
         return math.sqrt((1 - share) / max(len(self.hashes) - 1, 1))
 
     def to_bytes(self) -> bytes:
-        """The sketch as Apache DataSketches serialises it."""
+        """Return the sketch as Apache DataSketches serialises it."""
         count = len(self.hashes)
         hashes = self.hashes.astype("<u8").tobytes()
         if not self.is_exact:
@@ -178,7 +178,7 @@ class ThetaSketch:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ThetaSketch:
-        """The sketch that DataSketches or `to_bytes` wrote."""
+        """Return the sketch that DataSketches or `to_bytes` wrote."""
         header = _read_header(data)
         if header.is_empty:
             return EMPTY
@@ -218,7 +218,7 @@ def make_theta(hashes: UInt64Array, *, is_sorted: bool = False) -> ThetaSketch:
 
 
 def _about_smallest(hashes: UInt64Array, number: int) -> UInt64Array:
-    """About this number of the smallest hashes."""
+    """Return about this number of the smallest hashes."""
     if number >= len(hashes):
         return hashes
     smallest: UInt64Array = hashes[hashes < np.uint64(ALL // len(hashes) * number)]
@@ -226,14 +226,14 @@ def _about_smallest(hashes: UInt64Array, number: int) -> UInt64Array:
 
 
 def _cut_to_nominal(hashes: UInt64Array, threshold: int) -> ThetaSketch:
-    """The sketch of distinct hashes, ascending, of which those from the threshold on are missing."""
+    """Return the sketch of distinct hashes, ascending, of which those from the threshold on are missing."""
     if len(hashes) <= NOMINAL:
         return ThetaSketch(hashes, threshold)
     return ThetaSketch(hashes[:NOMINAL], int(hashes[NOMINAL]))
 
 
 def union_thetas(sketches: Iterable[ThetaSketch]) -> ThetaSketch:
-    """The sketch of the values of all sketches."""
+    """Return the sketch of the values of all sketches."""
     different = _select_different(sketches)
     if not different:
         return EMPTY
@@ -259,7 +259,7 @@ def _union_different(different: Sequence[ThetaSketch]) -> ThetaSketch:
 
 
 def _merge_below(sketches: Sequence[ThetaSketch], limit: int) -> UInt64Array:
-    """The distinct hashes below a limit, ascending."""
+    """Return the distinct hashes below a limit, ascending."""
     lowest = np.concatenate([_lowest_hashes(sketch, limit) for sketch in sketches])
     return _distinct(np.sort(lowest[lowest < np.uint64(limit)]))
 
@@ -279,7 +279,7 @@ def _select_different(sketches: Iterable[ThetaSketch]) -> list[ThetaSketch]:
 
 
 def _lowest_hashes(sketch: ThetaSketch, limit: int) -> UInt64Array:
-    """The hashes below a limit, and perhaps more: about where they end is known without looking at many."""
+    """Return the hashes below a limit, and perhaps more: about where they end is known without looking at many."""
     expected = len(sketch.hashes) * limit / sketch.threshold
     end = int(expected + 4 * math.sqrt(expected)) + 4
     if end < len(sketch.hashes) and sketch.hashes[end] < limit:
@@ -288,13 +288,13 @@ def _lowest_hashes(sketch: ThetaSketch, limit: int) -> UInt64Array:
 
 
 def _distinct(ascending: UInt64Array) -> UInt64Array:
-    """The distinct hashes (as `numpy.unique`, which is slower)."""
+    """Return the distinct hashes (as `numpy.unique`, which is slower)."""
     distinct: UInt64Array = ascending[find_run_starts(ascending)]
     return distinct
 
 
 def _without_zero(hashes: UInt64Array) -> UInt64Array:
-    """Ascending hashes but for 0, which is "no hash" in DataSketches."""
+    """Return ascending hashes but for 0, which is "no hash" in DataSketches."""
     if len(hashes) and hashes[0] == 0:
         return hashes[1:]
     return hashes

@@ -200,7 +200,7 @@ def encode_user_value(value: Any) -> bytes:
 
 
 def column_arrow_type(column: Column) -> pa.DataType:
-    """The Arrow type in which functions see a column."""
+    """Return the Arrow type in which functions see a column."""
     decimal = decimal_type(column.type)
     if decimal is not None:
         return pa.decimal128(*decimal)

@@ -53,11 +53,11 @@ class ValueCounts:
     counts: Counts
 
     def __len__(self) -> int:
-        """The number of values."""
+        """Return the number of values."""
         return len(self.counts)
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same list."""
+        """Return whether it is the same list."""
         return isinstance(other, ValueCounts) and self._parts() == other._parts()
 
     __hash__ = None  # type: ignore[assignment] # lists are not keys
@@ -81,7 +81,7 @@ class ValueCounts:
         return int(pc.sum(pc.binary_length(self.values)).as_py()) + 3 * number
 
     def is_uncut(self, most: int) -> bool:
-        """Whether all values are listed, at most `most` of them, and of usual lengths."""
+        """Return whether all values are listed, at most `most` of them, and of usual lengths."""
         return self.kind == COMPLETE and len(self) <= most and self.size <= most * _COMMON_LENGTH
 
     def limit(self, detail: DetailLimits) -> ValueCounts:
@@ -217,7 +217,7 @@ def _size_of_integers(values: NDArray[np.int64], counts: Counts) -> int:
 
 
 def _packed(numbers: NDArray[np.float64]) -> int:
-    """Bytes of DELTA_BINARY_PACKED: differences to the least one of a block, each miniblock as wide as its widest."""
+    """Compute the bytes of DELTA_BINARY_PACKED: a miniblock is as wide as its widest step above the least step."""
     steps = np.diff(numbers)
     if not len(steps):
         return 0

@@ -55,7 +55,7 @@ class ValueRuns:
 
 
 def make_runs(values: NDArray[Any]) -> ValueRuns:
-    """The runs of values in any order, integers of four or eight bytes, doubles or texts of one length.
+    """Return the runs of values in any order, integers of four or eight bytes, doubles or texts of one length.
 
     An array that owns its values may be sorted in place.
     """
@@ -79,7 +79,7 @@ def make_runs(values: NDArray[Any]) -> ValueRuns:
 
 
 def merge_runs(first: ValueRuns, second: ValueRuns) -> ValueRuns:
-    """The runs of the values of both."""
+    """Return the runs of the values of both."""
     values = np.concatenate([first.values, second.values])
     if len(values) == 0:
         return first
@@ -103,7 +103,7 @@ def _of_sorted(values: NDArray[Any]) -> ValueRuns:
 
 
 def _long(values: NDArray[Any]) -> NDArray[Any]:
-    """Integers of four bytes as those of eight that runs hold."""
+    """Return integers of four bytes as those of eight that runs hold."""
     if values.dtype == np.int32:
         return values.astype(np.int64)
     return values

@@ -104,7 +104,7 @@ class _KeyColumn:
         return pad_char(f"c{self.number}", self.char_length)
 
     def key_sql(self, value: str) -> str:
-        """SQL of a key, given SQL of its value in the column's type."""
+        """Return SQL of a key, given SQL of its value in the column's type."""
         if self.char_length is not None:
             value = pad_char(f"rtrim({value})", self.char_length)
         return f"{value} AS k{self.number}"

@@ -94,11 +94,11 @@ class BlockDestination:
     tasks_per_file: int = 1
 
     def size_per_task(self, file: DataFile) -> int:
-        """The bytes of a data file that fall to one task."""
+        """Return the bytes of a data file that fall to one task."""
         return file.size // self.tasks_per_file
 
     def detail(self, file: DataFile) -> DetailLimits:
-        """Limits for the histogram and the value counts of a data file's columns, from the settings."""
+        """Return limits for the histogram and the value counts of a data file's columns, from the settings."""
         return DetailLimits(
             bins=int(self.settings["histogram_bins"]),
             top=int(self.settings["frequencies_top"]),
@@ -400,5 +400,5 @@ def _may_have(fields: Iterable[pa.Field], path: Sequence[str]) -> bool:
 
 
 def unknown_statistics(column: Column, rows: int) -> ColumnStatistics:
-    """The statistics of a column whose values in a file are unknown: the number of rows alone."""
+    """Return the statistics of a column whose values in a file are unknown: the number of rows alone."""
     return ColumnStatistics(rows=rows, encoding=column.encoding)

@@ -72,7 +72,7 @@ def _identify(file: DataFile) -> DeletedFile:
 
 
 def _find_uncounted(facts: TableFacts) -> list[DataFile]:
-    """The data files whose number of deleted rows is unknown and can be counted."""
+    """Return the data files whose number of deleted rows is unknown and can be counted."""
     if describe_format(facts.format).count_deleted_rows is None:
         return []
     return [file for file in facts.files if file.deleted_rows is None]

@@ -83,7 +83,7 @@ class RoundState:
 
     @classmethod
     def of(cls, inputs: PlanInputs) -> RoundState:
-        """The state before the first round."""
+        """Return the state before the first round."""
         return cls(
             damage=KnownDamage(is_repair=inputs.is_repair),
             extras=inputs.extras,

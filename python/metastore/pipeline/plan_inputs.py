@@ -64,7 +64,7 @@ class UserStatistics:
         return frozenset((statistic.name, statistic.version) for statistic in selected)
 
     def pickles_of(self, columns: Sequence[Column]) -> tuple[StatisticPickle, ...]:
-        """The pickles of the statistics of columns or expressions."""
+        """Return the pickles of the statistics of columns or expressions."""
         keys = {column.key if column.is_expression else None for column in columns}
         return tuple(pickle for pickle in self.pickles if pickle.expression in keys)
 
@@ -320,7 +320,7 @@ def _with_expression_key(statistic: Statistic, keys: Mapping[str, str]) -> Stati
 
 
 def describe_block_settings(options: TableLevelOptions) -> Mapping[str, Any]:
-    """The settings that blocks are computed with, by the names that blocks store."""
+    """Return the settings that blocks are computed with, by the names that blocks store."""
     return {
         **BLOCK_SETTINGS,
         "histogram_bins": options.bins,

@@ -135,7 +135,7 @@ def _request_block(store: Store, facts: TableFacts, block: Block, request: Analy
 
 
 def _select_files(store: Store, facts: TableFacts, block: Block) -> tuple[DataFile, ...]:
-    """The live data files of a block; all of the table if the block's list of files is damaged."""
+    """Return the live data files of a block; all of the table if the block's list of files is damaged."""
     try:
         listed = set(read_file_keys(store.get(block.files, FileKey._fields)))
     except DamagedObject:

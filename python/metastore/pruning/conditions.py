@@ -123,7 +123,7 @@ def iterate_leaves(condition: Condition) -> Iterator[Member | Related | Unknown]
 
 
 def list_columns(condition: Condition) -> tuple[Column, ...]:
-    """The columns of a condition, each once."""
+    """Return the columns of a condition, each once."""
     columns: list[Column] = []
     for leaf in iterate_leaves(condition):
         if isinstance(leaf, Member):

@@ -71,7 +71,7 @@ class ColumnFacts:
         return mask
 
     def limits(self, file: int) -> tuple[Key | None, Key | None]:
-        """The bounds of a file; None for a missing one."""
+        """Return the bounds of a file; None for a missing one."""
         lo = hi = None
         if self.has_lo[file]:
             lo = plain_number(self.lo[file])
@@ -84,13 +84,13 @@ class SingleValues(Protocol):
     """A look-up of single values of a column in a file."""
 
     def list_values(self, file: int) -> Sequence[Key] | None:
-        """All values except null and NaN; None if the file has no list."""
+        """Return all values except null and NaN; None if the file has no list."""
 
     def has_filter(self, file: int) -> bool:
-        """Whether the file has a filter of its values."""
+        """Return whether the file has a filter of its values."""
 
     def may_hold(self, file: int, keys: Sequence[Key]) -> bool:
-        """Whether the file's filter allows any of the keys."""
+        """Return whether the file's filter allows any of the keys."""
 
 
 def exclude_by_bounds(condition: Condition, facts: Mapping[Column, ColumnFacts], files: int) -> Mask:

@@ -99,7 +99,7 @@ def _describe_position(error: Exception) -> str:
 
 
 def _unescape(escape: re.Match[str]) -> str:
-    """The character of an escape, as Spark reads it."""
+    """Return the character of an escape, as Spark reads it."""
     short, long, octal, character = escape.groups()
     if character is not None:
         return _ESCAPED.get(character, character)

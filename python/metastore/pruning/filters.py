@@ -289,7 +289,7 @@ def _null_test(term: Term, *, negated: bool) -> Condition:
 
 
 def _where_never_null(term: Term, values: ValueSet, *, negated: bool) -> Condition:
-    """A condition that is false where the term is null."""
+    """Return a condition that is false where the term is null."""
     if negated:
         values = values.complement().with_null()
     return term.where(values)
@@ -304,7 +304,7 @@ def _explain_other_type(values: Sequence[Literal], term: Term) -> Unknown | None
 
 
 def _may_compare_times_as_texts(term: Term, values: Sequence[Literal]) -> bool:
-    """Whether times are compared with a list of texts: without ANSI mode Spark compares both as texts."""
+    """Return whether times are compared with a list of texts: without ANSI mode Spark compares both as texts."""
     kinds = {literal.kind for literal in values}
     return term.type.startswith("timestamp") and literals.STRING in kinds
 
@@ -332,7 +332,7 @@ def _find_accepted(operator: str, cuts: Reading) -> ValueSet:
 
 
 def _compare_as_keys(left: Column, right: Column) -> bool:
-    """Whether Spark compares two columns without a cast that changes values, and by their keys."""
+    """Return whether Spark compares two columns without a cast that changes values, and by their keys."""
     if left.type == right.type or {left.type, right.type} <= set(INTEGERS):
         return True
     return is_plain_text(left) and is_plain_text(right)

@@ -30,7 +30,7 @@ _GREATEST_LONG = (1 << 63) - 1
 
 
 def key_of_double(value: float) -> int:
-    """The key of a double.
+    """Return the key of a double.
 
     Example:
         >>> key_of_double(-1.5) < key_of_double(-0.0) == key_of_double(0.0) < key_of_double(float("inf")) < NAN
@@ -45,20 +45,20 @@ def key_of_double(value: float) -> int:
 
 
 def double_of_key(key: int) -> float:
-    """The double of a key: the inverse of `key_of_double`."""
+    """Return the double of a key: the inverse of `key_of_double`."""
     bits = key if key >= 0 else -key | 1 << 63
     (value,) = struct.unpack(">d", struct.pack(">Q", bits))
     return float(value)
 
 
 def keys_of_doubles(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The keys of doubles other than NaN."""
+    """Return the keys of doubles other than NaN."""
     bits = (values + 0.0).view(np.int64)
     return np.where(bits >= 0, bits, -(bits & _GREATEST_LONG))
 
 
 def key_of_stored(value: Any, column: Column) -> Key:
-    """The key of a value as the format stores it."""
+    """Return the key of a value as the format stores it."""
     if column.encoding == "double":
         return key_of_double(value)
     if is_wide_decimal(column):

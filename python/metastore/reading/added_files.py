@@ -76,14 +76,14 @@ def _read_files(store: Store, snapshot: Snapshot) -> dict[FileKey, Mapping[str, 
 
 
 def _have_equally_many_rows(before: Files, removed: set[FileKey], after: Files, new: set[FileKey]) -> bool:
-    """Whether the removed and the new files have equally many live rows."""
+    """Return whether the removed and the new files have equally many live rows."""
     removed_rows = _count_rows(before, removed)
     new_rows = _count_rows(after, new)
     return removed_rows is not None and removed_rows == new_rows
 
 
 def _count_rows(files: Files, keys: Iterable[FileKey]) -> int | None:
-    """The live rows of data files, or None if unknown."""
+    """Return the live rows of data files, or None if unknown."""
     return add_up(count_live_rows(files[key]) for key in keys)
 
 

@@ -144,7 +144,7 @@ class AnalyzedTable:
         return self._answer(at, self.snapshots)
 
     def _answer(self, at: Moment | None, analyzed: Sequence[Snapshot]) -> SnapshotAnswer | None:
-        """The requested snapshot, if it was analyzed, else its newest analyzed ancestor."""
+        """Return the requested snapshot, if it was analyzed, else its newest analyzed ancestor."""
         if not self.snapshots:
             return None
         history = self.history
@@ -166,7 +166,7 @@ class AnalyzedTable:
         return replace(answer, current=False, is_requested=False, files=files)
 
     def _find_requested(self, at: Moment, analyzed: Mapping[str, Snapshot]) -> str | None:
-        """The id of a requested snapshot.
+        """Return the id of a requested snapshot.
 
         Raises:
             InvalidArgument: Neither the table nor the manifest has this snapshot.
@@ -177,7 +177,7 @@ class AnalyzedTable:
         raise InvalidArgument("at", f"{at} was not analyzed", _list_analyzed(_list_ids(self.snapshots)))
 
     def _explain_missing(self, at: Moment | None, analyzed: Sequence[str]) -> MetastoreError:
-        """The error that no snapshot answers: its hint is ANALYZE or, for an earlier snapshot, the analyzed ones."""
+        """Make the error that no snapshot answers; the hint is ANALYZE or, for an earlier one, analyzed snapshots."""
         if not self.snapshots:
             return self.discovery.explain_missing(self.name)
         if at is None or not analyzed:
@@ -195,7 +195,7 @@ class AnalyzedTable:
         return NoStatistics(self.name, "of columns for this snapshot or one that it was made from")
 
     def _list_descendants(self, snapshot: str, analyzed: Sequence[str]) -> list[str]:
-        """The analyzed snapshots between the current one and an ancestor, newest first; empty if it is no ancestor."""
+        """List the analyzed snapshots after an ancestor of the current one, newest first; empty if it is none."""
         line = self.history.list_ancestors(self.history.current)
         if snapshot not in line:
             return []
@@ -203,7 +203,7 @@ class AnalyzedTable:
         return [descendant for descendant in later if descendant in analyzed]
 
     def list_file_keys(self, snapshot: Snapshot) -> list[FileKey]:
-        """The data files of an analyzed snapshot, in its order."""
+        """Return the data files of an analyzed snapshot, in its order."""
         return read_file_keys(self.store.get(snapshot.table_files, [*FileKey._fields]))
 
     def read_files(self, snapshot: Snapshot) -> SnapshotFiles:
@@ -230,12 +230,12 @@ def _list_ids(snapshots: Iterable[Snapshot]) -> list[str]:
 
 
 def _has_columns(snapshot: Snapshot) -> bool:
-    """Whether columns were analyzed; a table without data files has nothing else to analyze."""
+    """Return whether columns were analyzed; a table without data files has nothing else to analyze."""
     return snapshot.computed != "files" or not snapshot.files_total
 
 
 def _list_analyzed(ids: Sequence[str]) -> str:
-    """The newest analyzed snapshots."""
+    """Return the newest analyzed snapshots."""
     newest = ", ".join(ids[-_MOST_LISTED:])
     if len(ids) <= _MOST_LISTED:
         return f"Analyzed: {newest}."

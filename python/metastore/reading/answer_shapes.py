@@ -50,7 +50,7 @@ def build_table_answer(
 
 
 def describe_snapshot(table: AnalyzedTable, answer: SnapshotAnswer | None) -> dict[str, Any]:
-    """The fields of an answer about its snapshot and time zone."""
+    """Return the fields of an answer about its snapshot and time zone."""
     if answer is None:
         return {"zone": table.zone}
     return {

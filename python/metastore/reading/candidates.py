@@ -98,7 +98,7 @@ class CandidateSearch:
             self.candidates[file] = any(map(partial(self._may_hold, file, keys), batches))
 
     def _may_hold(self, file: int, keys: KeyBatch, positions: Places) -> bool:
-        """Whether a file may hold any of the keys at some positions."""
+        """Return whether a file may hold any of the keys at some positions."""
         for column, part in zip(self._columns, keys.columns, strict=True):
             positions = positions[column.select_by_bounds(file, part, positions)]
         for column, part in zip(self._columns, keys.columns, strict=True):

@@ -110,7 +110,7 @@ class ColumnCandidates:
         return selected
 
     def list_values(self, file: int) -> pa.Array | None:
-        """The stored values of a file without null and NaN, or None if unknown; needs `with_frequencies`."""
+        """Return the stored values of a file without null and NaN, or None if unknown; needs `with_frequencies`."""
         if not self._evidence.analyzed[file]:
             return None
         values = self._find_complete_list(file)
@@ -119,7 +119,7 @@ class ColumnCandidates:
         return values.rows["value"].combine_chunks()
 
     def may_hold(self, file: int, values: pa.Array) -> bool:
-        """Whether a file's filter allows any of some stored values."""
+        """Return whether a file's filter allows any of some stored values."""
         if not self._evidence.analyzed[file]:
             return True
         allowed = self._filter_hashes(file, bloom_hashes(values))
@@ -234,7 +234,7 @@ class _ValueList:
     rows: pa.Table | None
 
     def has_hashes(self, hashes: UInt64Array) -> Mask:
-        """Whether each hash is the hash of a listed value."""
+        """Return whether each hash is the hash of a listed value."""
         if not len(self.hashes):
             return np.zeros(len(hashes), bool)
         positions = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
@@ -242,7 +242,7 @@ class _ValueList:
         return is_hit
 
     def count(self, key: KeyColumn) -> int:
-        """The frequency of a single value; the value itself is compared, since another may have the same hash."""
+        """Return the frequency of a value; the value itself is compared, since another may have the same hash."""
         if self.rows is not None:
             start = int(np.searchsorted(self.hashes, key.hashes[0], "left"))
             end = int(np.searchsorted(self.hashes, key.hashes[0], "right"))
@@ -256,7 +256,7 @@ class _ValueList:
 
 
 def _limit_keys(evidence: ColumnEvidence) -> NDArray[np.float64]:
-    """For each file, the greatest number of keys that its filter can exclude without an error.
+    """Return for each file the greatest number of keys that its filter can exclude without an error.
 
     A short list makes no errors: it can be compared with any number of keys.
     """

@@ -135,7 +135,7 @@ class ColumnDetails:
         return list(map(by_row.get, range(rows.num_rows)))
 
     def histogram(self) -> Histogram | None:
-        """The histogram, or None; it has no bins if all values are infinite."""
+        """Return the histogram, or None; it has no bins if all values are infinite."""
         return self._histogram
 
     @cached_property
@@ -146,7 +146,7 @@ class ColumnDetails:
         return stored
 
     def _describe_infinities(self) -> Histogram | None:
-        """A histogram without bins if all values are infinite, else None."""
+        """Return a histogram without bins if all values are infinite, else None."""
         below, above = count_infinities(self.summary)
         finite_values = subtract(self.value_count, self.nan_count, below, above)
         if not below + above or finite_values is None or finite_values > 0:
@@ -181,14 +181,14 @@ class ColumnDetails:
 
 
 def read_first_row(rows: pa.Table) -> dict[str, Any] | None:
-    """The first row, or None without rows."""
+    """Return the first row, or None without rows."""
     if not rows.num_rows:
         return None
     return {name: _to_python(rows[name][0]) for name in rows.column_names}
 
 
 def _to_python(value: pa.Scalar) -> Any:
-    """A value, in which NumPy converts lists of numbers: it is many times faster than Arrow."""
+    """Return a value, in which NumPy converts lists of numbers: it is many times faster than Arrow."""
     if not value.is_valid or not isinstance(value, pa.ListScalar):
         return value.as_py()
     values = value.values

@@ -92,7 +92,7 @@ class DistributionReader:
             raise self._explain_missing("frequencies", name)
 
     def find_histogram(self, distribution: ColumnDistribution, name: str) -> Histogram | None:
-        """The histogram of a column, or None if the column has no values.
+        """Return the histogram of a column, or None if the column has no values.
 
         Raises:
             NoStatistics: The column has values and no histogram.

@@ -62,7 +62,7 @@ class StoredValues:
         self._keys: dict[int, Sequence[Key] | None] = {}
 
     def list_values(self, file: int) -> Sequence[Key] | None:
-        """All values of a file except null and NaN, or None if unknown."""
+        """Return all values of a file except null and NaN, or None if unknown."""
         if file not in self._keys:
             self._keys[file] = self._read_keys(file)
         return self._keys[file]
@@ -74,11 +74,11 @@ class StoredValues:
         return [key_of_stored(value, self._column) for value in values.to_pylist()]
 
     def has_filter(self, file: int) -> bool:
-        """Whether a file has a bloom filter, or may have."""
+        """Return whether a file has a bloom filter, or may have."""
         return bool(self._filters[file] >= 0)
 
     def may_hold(self, file: int, keys: Sequence[Key]) -> bool:
-        """Whether a file may have any of the keys."""
+        """Return whether a file may have any of the keys."""
         return bool(keys) and self._candidates.may_hold(file, encode_keys(keys, self._column))
 
 

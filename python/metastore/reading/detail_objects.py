@@ -60,7 +60,7 @@ def read_table_details(store: Store, snapshot: Snapshot, column: Column) -> Colu
 
 
 def _read_summary(part: ObjectPart, column: Column, ordinal: int) -> dict[str, Any] | None:
-    """The column's row of the summary, or None."""
+    """Return the column's row of the summary, or None."""
     names = list(_SUMMARY_FIELDS)
     if column.encoding is not None:
         names += [f"lo_{column.encoding}", f"hi_{column.encoding}", f"percentiles_{column.encoding}"]

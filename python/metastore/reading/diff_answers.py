@@ -79,7 +79,7 @@ class DiffAnswers:
         return self._distributions.read(column, None, answer).details
 
     def _list_between(self, first: Snapshot, last: Snapshot) -> list[Snapshot]:
-        """The analyzed snapshots from one to another, in the order in which they were made."""
+        """Return the analyzed snapshots from one to another, in the order in which they were made."""
         table = self._table
         ids = [snapshot.id for snapshot in table.snapshots]
         start = ids.index(first.id)
@@ -101,7 +101,7 @@ def _list_common_names(before: SnapshotAnswer, after: SnapshotAnswer) -> list[st
 
 
 def _explain_unknown(columns: Sequence[str], reason: str) -> list[Row]:
-    """The rows of added files that are unknown: one of the table, and one for each measure of a distribution."""
+    """Return the rows of added files that are unknown: one of the table, and one for each measure of a distribution."""
     rows = [explain_unknown(None, "count", reason)]
     for column in columns:
         rows += [explain_unknown(column, measure, reason) for measure in MEASURES]

@@ -55,7 +55,7 @@ def _name_snapshot(table_format: str, files: Sequence[DataFile]) -> str:
 
 
 def _shows_change(directory: Discovery, files: Sequence[DataFile]) -> bool:
-    """Whether a listing that differs from the analyzed one proves that the table has changed."""
+    """Return whether a listing that differs from the analyzed one proves that the table has changed."""
     if not files:
         return not directory.has_moved
     has_folders = any("/" in file.path for file in files)

@@ -82,11 +82,11 @@ class Discovery:
         return ()
 
     def is_called(self, table: str) -> bool:  # noqa: ARG002 - see `FoundStatistics`
-        """Whether this table has the name, or a name that ends in it, or the uuid or location."""
+        """Return whether this table has the name, or a name that ends in it, or the uuid or location."""
         return False
 
     def was_analyzed_at(self, location: str) -> bool:  # noqa: ARG002 - see `FoundStatistics`
-        """Whether the table lay at a location when it was analyzed."""
+        """Return whether the table lay at a location when it was analyzed."""
         return False
 
     def resolve_columns(self, mapping: NameMapping | None = None) -> Discovery:  # noqa: ARG002 - see `FoundStatistics`
@@ -94,15 +94,15 @@ class Discovery:
         return self
 
     def without_statistics(self) -> Discovery:
-        """The same search without a result."""
+        """Return the same search without a result."""
         return Discovery(self.subject, store=None, manifest=None, access=self.access)
 
     def keep_reads(self) -> Discovery:
-        """The same, for many questions: what is read of the store is kept."""
+        """Return the same, for many questions: what is read of the store is kept."""
         return self
 
     def explain_missing(self, table: str | None = None) -> MetastoreError:
-        """The error that there are no statistics: the table was not analyzed, or it cannot be."""
+        """Return the error that there are no statistics: the table was not analyzed, or it cannot be."""
         name = table or self.subject
         if self.store is None and is_location(self.subject):
             other_files = describe_other_files(Folder(self.subject, self.access))
@@ -160,13 +160,13 @@ class FoundStatistics(Discovery):
         return self.manifest.snapshots
 
     def is_called(self, table: str) -> bool:
-        """Whether this table has the name, or a name that ends in it, or the uuid or location."""
+        """Return whether this table has the name, or a name that ends in it, or the uuid or location."""
         identity = self.manifest.table
         names = (identity.name, identity.uuid, identity.location)
         return table in names or identity.name.endswith(f".{table}")
 
     def was_analyzed_at(self, location: str) -> bool:
-        """Whether the table lay at a location when it was analyzed."""
+        """Return whether the table lay at a location when it was analyzed."""
         return _normalize(self.manifest.table.location) == _normalize(location)
 
     def resolve_columns(self, mapping: NameMapping | None = None) -> Discovery:
@@ -178,7 +178,7 @@ class FoundStatistics(Discovery):
         return replace(self, manifest=self._resolve_mapped_columns())
 
     def keep_reads(self) -> Discovery:
-        """The same, for many questions: what is read of the store is kept."""
+        """Return the same, for many questions: what is read of the store is kept."""
         return replace(self, store=self.store.keep_reads())
 
     def _resolve_mapped_columns(self) -> Manifest:
@@ -230,7 +230,7 @@ def _search(location: str, table: str | None, access: Credentials) -> Discovery:
 
 
 def report_missing(location: str) -> TableNotFound:
-    """The error that a location does not exist, with the names of folders that look like it."""
+    """Return the error that a location does not exist, with the names of folders that look like it."""
     if not is_location(location):
         return TableNotFound(location, verb="summary")
     parent, slash, name = location.rstrip("/").rpartition("/")

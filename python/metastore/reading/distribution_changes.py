@@ -135,7 +135,7 @@ def measure_js_distance(before: Sequence[float], after: Sequence[float]) -> floa
 
 
 def _measure_divergence(p: Floats, q: Floats) -> float:
-    """The Kullback-Leibler divergence, to the base 2."""
+    """Return the Kullback-Leibler divergence, to the base 2."""
     is_positive = p > 0
     positive = p[is_positive]
     terms = positive * np.log2(positive / q[is_positive])
@@ -167,7 +167,7 @@ class _Side:
         return distinct is not None and distinct <= LISTED
 
     def read_values(self) -> Counter[Any]:
-        """Its values without NaN, and their counts."""
+        """Return the values without NaN, and their counts."""
         rows = self.details.read_value_list(None)
         values = rows["value"].to_pylist()
         frequencies = rows["frequency"].to_pylist()
@@ -177,7 +177,7 @@ class _Side:
         return counts
 
     def read_histogram(self) -> Histogram:
-        """Its histogram."""
+        """Return the histogram."""
         histogram = self.details.histogram()
         if histogram is None:
             raise _UnknownDistributionError(f"neither a histogram nor all values are kept {self.when}")
@@ -256,7 +256,7 @@ def _count_deciles(before: Histogram, after: Histogram, column: Column, encoding
 
 
 def _count_between(bins: _CumulatedBins, edges: Sequence[Any]) -> list[float]:
-    """The number of values below the first edge, between edges, and above the last."""
+    """Return the number of values below the first edge, between edges, and above the last."""
     counts = [0.0, *(bins.count_up_to(edge) for edge in edges), bins.number]
     differences: list[float] = np.diff(counts).tolist()
     return differences
@@ -293,7 +293,7 @@ class _CumulatedBins:
         )
 
     def count_up_to(self, edge: Any) -> float:
-        """The number of values up to an edge."""
+        """Return the number of values up to an edge."""
         if edge == np.inf:
             return self.number
         upper = bisect_left(self.ends, edge, 1)  # the first bin whose upper edge is not below
@@ -311,7 +311,7 @@ class _CumulatedBins:
 
 
 def _estimate_share(low: Any, high: Any, edge: Any) -> float:
-    """The share of a bin's values up to an edge inside of it."""
+    """Return the share of a bin's values up to an edge inside of it."""
     if isinstance(edge, bytes):
         return 0.5
     share = float((edge - low) / (high - low))

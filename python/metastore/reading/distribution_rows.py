@@ -112,7 +112,7 @@ class _RankedValue:
     is_complete: bool
 
     def to_row(self, probability: float, number: int) -> Row:
-        """The row of a probability among a number of values."""
+        """Return the row of a probability among a number of values."""
         return {
             "probability": probability,
             "value": self.text,
@@ -127,7 +127,7 @@ def _render_quantile(details: ColumnDetails, quantile: Quantile, zone: str) -> _
 
 
 def _read_bound(details: ColumnDetails, zone: str, *, is_first: bool) -> _RankedValue | None:
-    """The minimum or maximum as `summary` shows it, or None if unknown."""
+    """Return the minimum or maximum as `summary` shows it, or None if unknown."""
     bounds = render_bounds(details.column, details.summary, zone)
     text, flag = (bounds["min"], "lo_exact") if is_first else (bounds["max"], "hi_exact")
     if text is None:

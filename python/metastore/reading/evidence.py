@@ -137,7 +137,7 @@ class BlockEvidence:
     files: Places
 
     def counts(self, name: str) -> Places:
-        """A count of each file, -1 if unknown."""
+        """Return a count of each file, -1 if unknown."""
         counts: Places = self.rows[name].fill_null(UNKNOWN).to_numpy().astype(np.int64)
         return counts
 
@@ -335,7 +335,7 @@ class _Bounds:
 
 
 def _agree_with_list(files: pa.Table, ordinals: Places, rows: Places) -> Mask:
-    """Whether the numbers of rows in a summary are those in the list of files of its block."""
+    """Return whether the numbers of rows in a summary are those in the list of files of its block."""
     expected = np.full(pc.max(files["file"]).as_py() + 1, UNKNOWN)
     expected[files["file"].to_numpy()] = files["rows"].fill_null(UNKNOWN).to_numpy()
     agree: Mask = (expected[ordinals] < 0) | (expected[ordinals] == rows)

@@ -105,7 +105,7 @@ class _ColumnRanks:
 
     @classmethod
     def find(cls, store: Store, snapshot: Snapshot, column: Column) -> _ColumnRanks | None:
-        """The ranks of a column, or None if it has none."""
+        """Return the ranks of a column, or None if it has none."""
         ordinal = snapshot.find_ordinal(column)
         if ordinal is None:
             return None
@@ -128,12 +128,12 @@ class _ColumnRanks:
         return self._parts[number]
 
     def count_values(self) -> int:
-        """The last rank: the number of values that are neither null nor NaN."""
+        """Return the last rank: the number of values that are neither null nor NaN."""
         ranks = self._read_part(len(self.refs) - 1).column("rank")
         return int(pc.max(ranks).as_py() or 0)
 
     def look_up(self, rank: int) -> Any:
-        """The value of a rank, which begins at 1."""
+        """Return the value of a rank, which begins at 1."""
         number = int(np.searchsorted(self._first_ranks, rank, side="left")) - 1
         part = self._read_part(number)
         ranks = part.column("rank").to_numpy()

@@ -38,7 +38,7 @@ def decode_user_defined(extra: Iterable[tuple[str, bytes]] | None) -> Values:
 
 
 def to_json_texts(values: Values) -> dict[str, str] | None:
-    """The values as JSON, as the SQL function shows them; None if there are none."""
+    """Return the values as JSON, as the SQL function shows them; None if there are none."""
     if not values:
         return None
     return {name: _to_json(value) for name, value in values.items()}

@@ -103,7 +103,7 @@ class FileAnswers:
         return self._last_listed
 
     def _list_folder(self) -> tuple[DataFile, ...] | None:
-        """The data files in the directory of a table whose only metadata is that listing, else None."""
+        """Return the data files in the directory of a table whose only metadata is that listing, else None."""
         discovery = self._table.discovery
         if discovery.table_format not in DIRECTORIES:
             return None
@@ -159,7 +159,7 @@ class FileAnswers:
         )
 
     def _explain_no_use(self, opened: CurrentTable) -> str | None:
-        """The reason why the stored statistics cannot be used for an opened table, or None."""
+        """Return the reason why the stored statistics cannot be used for an opened table, or None."""
         manifest = self._table.discovery.manifest
         if manifest is None:
             return phrase_reason("NO_STATISTICS", table=self._table.name)
@@ -170,7 +170,7 @@ class FileAnswers:
         return phrase_reason("OTHER_TABLE", written=analyzed_uuid, read=opened_uuid)
 
     def _name_columns(self, columns: Sequence[Column]) -> FilteredColumns:
-        """The names that filters may use.
+        """Return the names that filters may use.
 
         Expressions are left out of tables with log files: their columns may be in paths alone.
         """

@@ -90,7 +90,7 @@ class _Partitioning:
         return cls(tuple(columns), () if columns else names)
 
     def fits(self, partitions: _Partitioning) -> bool:
-        """Whether a folder can be in a table with these partitions."""
+        """Return whether a folder can be in a table with these partitions."""
         return self.base == partitions.base and self.columns in ((), partitions.columns)
 
 
@@ -120,7 +120,7 @@ class _Listing:
                 self.folders.setdefault(names, []).append(_make_data_file((*names, name), entry))
 
     def find_conflict(self) -> str | None:
-        """The reason why Spark refuses the folders as partitions of one table, or None."""
+        """Return the reason why Spark refuses the folders as partitions of one table, or None."""
         partitions = self._list_partitions()
         if not partitions:
             return None
@@ -134,19 +134,19 @@ class _Listing:
         return None
 
     def list_files(self) -> tuple[DataFile, ...]:
-        """The data files of the partitions, or of the root if there are no partitions."""
+        """Return the data files of the partitions, or of the root if there are no partitions."""
         return self._select_files(self._list_partitions() or [()])
 
     def list_all_files(self) -> tuple[DataFile, ...]:
-        """The data files of all folders."""
+        """Return the data files of all folders."""
         return self._select_files(self.folders)
 
     def _list_partitions(self) -> list[FolderNames]:
-        """The folders in partitions that have data files."""
+        """Return the folders in partitions that have data files."""
         return [names for names in self.folders if _Partitioning.of_folder(names).columns]
 
     def _select_files(self, folders: Iterable[FolderNames]) -> tuple[DataFile, ...]:
-        """The files in these folders that are not empty."""
+        """Return the files in these folders that are not empty."""
         files = chain.from_iterable(self.folders.get(names, ()) for names in folders)
         return tuple(file for file in files if file.size)
 

@@ -128,7 +128,7 @@ class PrunedFiles(Sequence[str]):
         return [verdict.path for verdict in self.verdicts if verdict.kept and verdict.has_deletes]
 
     def why(self, path: str) -> FileVerdict:
-        """The verdict on one data file.
+        """Return the verdict on one data file.
 
         Raises:
             InvalidArgument: The table has no such data file.

@@ -41,7 +41,7 @@ class CoveredFiles:
     positions: np.ndarray
 
     def find_file(self, file: int) -> int | None:
-        """The number in the block of a file of the snapshot, or None."""
+        """Return the number in the block of a file of the snapshot, or None."""
         numbers = np.flatnonzero(self.positions == file)
         if not len(numbers):
             return None
@@ -79,7 +79,7 @@ class SnapshotFiles:
                     yield files, ordinal
 
     def is_covered(self) -> np.ndarray:
-        """For each file, whether a block has statistics of it."""
+        """Return for each file whether a block has statistics of it."""
         covered = np.zeros(self.files.num_rows, dtype=bool)
         for files in self.covered:
             covered[files.positions[files.positions >= 0]] = True
@@ -179,7 +179,7 @@ def _sort_by_preference(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _match_block(block_files: pa.Table, positions: Mapping[FileKey, int]) -> np.ndarray:
-    """The position of each file of a block in the snapshot's list, or -1."""
+    """Return the position of each file of a block in the snapshot's list, or -1."""
     ordinals = block_files.column("file").to_numpy()
     count = ordinals.max(initial=-1) + 1
     block_positions = np.full(count, -1, dtype=np.int64)
@@ -214,7 +214,7 @@ def _read_block_rows(
 
 
 def _match_columns(block: Block, columns: Sequence[Column], ordinals: Mapping[str, int]) -> np.ndarray:
-    """The position of each column of a block in the snapshot, or -1 if it is no selected column."""
+    """Return the position of each column of a block in the snapshot, or -1 if it is no selected column."""
     numbers = np.full(len(block.columns), -1, dtype=np.int64)
     for number, analyzed in enumerate(block.columns):
         ordinal = ordinals.get(analyzed.key)

@@ -39,15 +39,15 @@ class ManifestHistory:
         self.current = snapshots[-1].id if snapshots else None
 
     def has(self, snapshot: str | None) -> bool:  # noqa: ARG002 - `TableHistory` needs it
-        """Whether the table has a snapshot."""
+        """Return whether the table has a snapshot."""
         return False
 
     def is_current(self, snapshot: Snapshot) -> bool | None:  # noqa: ARG002 - `TableHistory` needs it
-        """Whether the table is at a snapshot, or None if unknown."""
+        """Return whether the table is at a snapshot, or None if unknown."""
         return None
 
     def is_earlier(self, snapshot: str) -> bool:  # noqa: ARG002 - `TableHistory` needs it
-        """Whether a snapshot is certainly not the current one."""
+        """Return whether a snapshot is certainly not the current one."""
         return False
 
     def parse_id(self, at: Moment) -> str | None:
@@ -71,25 +71,25 @@ class ManifestHistory:
         return self.find_at(instant)
 
     def find_reference(self, name: str) -> str | None:  # noqa: ARG002 - `TableHistory` needs it
-        """The snapshot of a branch or tag, or None."""
+        """Return the snapshot of a branch or tag, or None."""
         return None
 
     def find_at(self, instant: datetime) -> str | None:  # noqa: ARG002 - `TableHistory` needs it
-        """The snapshot that was current at an instant."""
+        """Return the snapshot that was current at an instant."""
         raise InvalidArgument(
             "at", "without the table's own metadata no instant is known", "Give a snapshot: see snapshots()."
         )
 
     def list_columns(self, snapshot: str | None) -> tuple[Column, ...]:  # noqa: ARG002 - `TableHistory` needs it
-        """The columns of a snapshot; empty if unknown."""
+        """Return the columns of a snapshot; empty if unknown."""
         return ()
 
     def list_ancestors(self, snapshot: str | None) -> tuple[str, ...]:  # noqa: ARG002 - `TableHistory` needs it
-        """A snapshot and its ancestors, newest first; empty if unknown."""
+        """Return a snapshot and its ancestors, newest first; empty if unknown."""
         return ()
 
     def find_analyzed(self, requested: str | None, analyzed: Mapping[str, Snapshot]) -> Snapshot | None:
-        """The requested snapshot or its newest analyzed ancestor, or None.
+        """Return the requested snapshot or its newest analyzed ancestor, or None.
 
         Args:
             requested: The id; None for a table without snapshots.
@@ -111,35 +111,35 @@ class TableHistory(ManifestHistory):
         self.listed = lineage.listed
 
     def has(self, snapshot: str | None) -> bool:
-        """Whether the metadata list a snapshot."""
+        """Return whether the metadata list a snapshot."""
         return snapshot in self._lineage.parents
 
     def is_current(self, snapshot: Snapshot) -> bool:
-        """Whether the table is at a snapshot."""
+        """Return whether the table is at a snapshot."""
         return snapshot.id == self.current
 
     def is_earlier(self, snapshot: str) -> bool:
-        """Whether a snapshot is not the current one."""
+        """Return whether a snapshot is not the current one."""
         return snapshot != self.current
 
     def find_reference(self, name: str) -> str | None:
-        """The snapshot of a branch or tag, or None."""
+        """Return the snapshot of a branch or tag, or None."""
         return self._lineage.references.get(name)
 
     def find_at(self, instant: datetime) -> str | None:
-        """The snapshot that was current at an instant, or None; without a time zone it is in UTC."""
+        """Return the snapshot that was current at an instant, or None; without a time zone it is in UTC."""
         return self._lineage.at(instant if instant.tzinfo else instant.replace(tzinfo=timezone.utc))
 
     def list_columns(self, snapshot: str | None) -> tuple[Column, ...]:
-        """The columns of a snapshot; empty if they cannot be read."""
+        """Return the columns of a snapshot; empty if they cannot be read."""
         return self._lineage.columns(snapshot)
 
     def list_ancestors(self, snapshot: str | None) -> tuple[str, ...]:
-        """A snapshot and its ancestors, newest first."""
+        """Return a snapshot and its ancestors, newest first."""
         return self._lineage.ancestors(snapshot)
 
     def find_analyzed(self, requested: str | None, analyzed: Mapping[str, Snapshot]) -> Snapshot | None:
-        """The requested snapshot or its newest analyzed ancestor, or None."""
+        """Return the requested snapshot or its newest analyzed ancestor, or None."""
         if not requested:
             return analyzed.get(NEVER_WRITTEN)
         for ancestor in self._lineage.ancestors(requested):

@@ -44,11 +44,11 @@ class _SummaryPair:
     zone: str
 
     def list_names(self) -> list[str]:
-        """The columns of both summaries, those of the later one first."""
+        """Return the columns of both summaries, those of the later one first."""
         return list(dict.fromkeys([*self.after, *self.before]))
 
     def find_table_values(self, measure: str) -> tuple[int, int] | None:
-        """A measure of the table before and after, or None if unknown."""
+        """Return a measure of the table before and after, or None if unknown."""
         common = self.before.keys() & self.after.keys()
         old = _find_largest(measure, self.before, common)
         new = _find_largest(measure, self.after, common)
@@ -90,7 +90,7 @@ def compare_summaries(before: Iterable[Row], after: Iterable[Row], zone: str = "
 
 
 def _compare_table(values: Mapping[str, tuple[int, int] | None]) -> Iterator[Row]:
-    """The rows of the table's measures that differ."""
+    """Yield the rows of the table's measures that differ."""
     for measure, pair in values.items():
         if pair is None:
             continue
@@ -109,7 +109,7 @@ def _find_largest(measure: str, rows: Mapping[str, _ColumnRow], names: Iterable[
 
 
 def _repeats_table(row: Row, table_values: tuple[int, int] | None) -> bool:
-    """Whether a column's row repeats the table's row, or only says that the column is new or gone."""
+    """Return whether a column's row repeats the table's row, or only says that the column is new or gone."""
     if table_values is None:
         return False
     before = row["before"]
@@ -137,7 +137,7 @@ def sort_by_change(rows: Sequence[Row]) -> list[Row]:
 
 
 def _share_of_change(row: Row) -> float:
-    """A change as a share of the larger value; the change itself if the row has no values, as for distributions."""
+    """Return a change as a share of the larger value, or the change itself of a row without values."""
     change: float = abs(row["change"])
     largest = max(_parse_size(row["before"]), _parse_size(row["after"]))
     if largest == 0:
@@ -153,7 +153,7 @@ def _parse_size(text: str | None) -> float:
 
 
 def has_measure(measure: str, row: _ColumnRow) -> bool:
-    """Whether a column has a measure as a number: some need a type, rows, or two values."""
+    """Return whether a column has a measure as a number: some need a type, rows, or two values."""
     applies = _APPLIES.get(measure, _never)
     return applies(row)
 
@@ -207,7 +207,7 @@ def _make_row(name: str | None, measure: str, before: str | None, after: str | N
 
 
 def _is_noise(measure: str, numbers: tuple[float, float], rows: tuple[_ColumnRow, _ColumnRow]) -> bool:
-    """Whether the same rows in another order may give the difference."""
+    """Return whether the same rows in another order may give the difference."""
     tolerance = 0.0
     if measure == "avg":  # around 0 a relative tolerance is too small
         deviations = [_parse_number(row, "std") or 0 for row in rows]
@@ -227,7 +227,7 @@ def _render(measure: str, row: _ColumnRow, zone: str) -> str | None:
 
 
 def _parse_numbers(measure: str, before: _ColumnRow, after: _ColumnRow) -> tuple[float, float] | None:
-    """A measure as finite numbers before and after, else None."""
+    """Return a measure as finite numbers before and after, else None."""
     return _require_both(_parse_number(before, measure), _parse_number(after, measure))
 
 
@@ -239,7 +239,7 @@ def _require_both(before: _N | None, after: _N | None) -> tuple[_N, _N] | None:
 
 
 def _parse_number(row: _ColumnRow, measure: str) -> float | None:
-    """A measure as a finite number, else None."""
+    """Return a measure as a finite number, else None."""
     value: Any = row.get(measure)
     if isinstance(value, str) and not _is_number_type(row["column_type"]):
         return None

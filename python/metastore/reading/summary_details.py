@@ -53,7 +53,7 @@ def measure_rank_errors(store: Store, snapshot: Snapshot, shares: Sequence[float
 
 
 def _measure_rank_error(histogram: Histogram, shares: Sequence[float], encoding: str) -> float | None:
-    """The largest error of the ranks as a share of the values, or None if unknown."""
+    """Return the largest error of the ranks as a share of the values, or None if unknown."""
     number = histogram.number
     ranks = [max(1, math.ceil(share * number)) for share in shares]
     largest = 0
@@ -85,7 +85,7 @@ def read_file_tops(store: Store, stored: SnapshotFiles, file: int) -> dict[str, 
 
 
 def _take_tops(rows: pa.Table) -> dict[int, TopValue]:
-    """The first value of each column."""
+    """Return the first value of each column."""
     columns, first_rows = np.unique(rows["column"].to_numpy(), return_index=True)
     tops = {}
     # `rows.take` is avoided: for its array of indices Arrow would import pandas, which takes half a second.
@@ -138,7 +138,7 @@ class _BlockDetails:
 
 
 def _iterate_blocks(store: Store, stored: SnapshotFiles, file: int, kind: str) -> Iterator[_BlockDetails]:
-    """The blocks that have details of a data file, in order of preference."""
+    """Yield the blocks that have details of a data file, in order of preference."""
     for files in stored.covered:
         number = files.find_file(file)
         if number is None:

@@ -55,7 +55,7 @@ class SummaryReader:
         return summary
 
     def _read_table_statistics(self, snapshot: Snapshot) -> RowsByKey:
-        """The table's statistics, with its most frequent values and exact quartiles."""
+        """Return the table's statistics, with its most frequent values and exact quartiles."""
         if not snapshot.summary:
             return {}
         store = self.table.store
@@ -97,7 +97,7 @@ class SummaryReader:
         return [self._build_row(column, rows.get(column.key), scope) for column in answer.described]
 
     def _read_file_statistics(self, stored: SnapshotFiles, number: int, columns: tuple[Column, ...]) -> RowsByKey:
-        """A data file's statistics, with its most frequent values and percentiles."""
+        """Return a data file's statistics, with its most frequent values and percentiles."""
         store = self.table.store
         tops = summary_details.read_file_tops(store, stored, number)
         rows = {}

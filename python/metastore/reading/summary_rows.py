@@ -44,7 +44,7 @@ class FileCounts:
 
     @classmethod
     def of_same_files(cls, number: int) -> FileCounts:
-        """The counts if the described snapshot is the requested one."""
+        """Return the counts if the described snapshot is the requested one."""
         return cls(described=number, remaining=number, total=number)
 
 
@@ -68,7 +68,7 @@ class Scope:
     analyzed_at: datetime | None
 
     def covers(self, statistics: Mapping[str, Any]) -> bool:
-        """Whether statistics cover all rows of the described files."""
+        """Return whether statistics cover all rows of the described files."""
         return self.rows is not None and statistics.get("rows") == self.rows
 
 
@@ -155,7 +155,7 @@ def render_edge(column: Column, row: Mapping[str, Any], value: Any, zone: str) -
 
 
 def is_edge_cut(row: Mapping[str, Any], value: Any) -> bool:
-    """Whether an edge of a bin or a quantile may be only the beginning of a value."""
+    """Return whether an edge of a bin or a quantile may be only the beginning of a value."""
     are_bounds_exact = bool(row.get("lo_exact") and row.get("hi_exact"))
     return may_be_cut(value, are_bounds_exact=are_bounds_exact)
 
@@ -182,7 +182,7 @@ def describe_new_file(file: DataFile) -> Row:
 
 
 def _parse_partition(path: str) -> dict[str, str | None]:
-    """The partition values that folder names such as `country=CH` give."""
+    """Return the partition values that folder names such as `country=CH` give."""
     partition = {}
     for folder in path.split("/")[:-1]:
         name, equals, text = folder.partition("=")
@@ -208,7 +208,7 @@ def _render_quartiles(column: Column, row: Mapping[str, Any], zone: str) -> Row:
 
 
 def _count_infinite(column: Column, row: Mapping[str, Any]) -> int | None:
-    """The number of infinite values, or None if unknown."""
+    """Return the number of infinite values, or None if unknown."""
     if not row:
         return None
     if column.encoding != "double":
@@ -223,7 +223,7 @@ def _count_infinite(column: Column, row: Mapping[str, Any]) -> int | None:
 
 
 def _finite_mean(row: Mapping[str, Any]) -> float | None:
-    """The mean of the finite values; None if it may include infinite ones."""
+    """Return the mean of the finite values; None if it may include infinite ones."""
     mean: float | None = row.get("mean")
     if mean is None:
         return None
@@ -234,7 +234,7 @@ def _finite_mean(row: Mapping[str, Any]) -> float | None:
 
 
 def _deviation(row: Mapping[str, Any]) -> float | None:
-    """The sample standard deviation; None for fewer than two values."""
+    """Return the sample standard deviation; None for fewer than two values."""
     m2: float | None = row.get("m2")
     if m2 is None or _finite_mean(row) is None:
         return None
@@ -247,7 +247,7 @@ def _deviation(row: Mapping[str, Any]) -> float | None:
 
 
 def _is_exact(column: Column, row: Mapping[str, Any], scope: Scope, files: int | None) -> bool:
-    """Whether a row of a summary describes all live rows of all files exactly."""
+    """Return whether a row of a summary describes all live rows of all files exactly."""
     if not scope.exact or files != scope.files.total:
         return False
     if not files:

@@ -106,7 +106,7 @@ class Statistics:
         return build_table_answer(self._table, "files", rows, answer)
 
     def _describe_files(self, answer: SnapshotAnswer) -> list[Row]:
-        """The rows of `files` of an analyzed snapshot, in its order."""
+        """Return the rows of `files` of an analyzed snapshot, in its order."""
         stored = self._table.read_files(answer.snapshot)
         analyzed = stored.is_covered().tolist()
         analyzed_columns = count_known_columns(stored, answer.columns).tolist()
@@ -119,7 +119,7 @@ class Statistics:
         return rows
 
     def _describe_listed_files(self, files: Sequence[DataFile], snapshot: Snapshot, rows: Sequence[Row]) -> list[Row]:
-        """The rows of `files` of a folder as it is listed now; some of its files are analyzed."""
+        """Return the rows of `files` of a folder as it is listed now; some of its files are analyzed."""
         analyzed = dict(zip(self._table.list_file_keys(snapshot), rows, strict=True))
         return [analyzed.get(file.key) or summary_rows.describe_new_file(file) for file in files]
 
@@ -161,7 +161,7 @@ class Statistics:
         return self._columns.locate(column, value, self._table.at(at))
 
     def prune(self, filter: str) -> PrunedFiles:  # noqa: A002 - as in SQL
-        """The data files that have to be read for a filter: no row of any other file can match.
+        """Return the data files that have to be read for a filter: no row of any other file can match.
 
         The filter means what it means in Spark. A part of it without a rule skips nothing, and a data file without
         statistics is read. The engine that reads the files still has to filter rows and to apply deletes
@@ -233,11 +233,11 @@ class Statistics:
         return add_distributions(answer, old.snapshot.id, new.snapshot.id, [self])
 
     def details(self, column: str, at: str | int | datetime | None = None) -> ColumnDetails:
-        """The value list and histogram of a column, as they are stored."""
+        """Return the value list and histogram of a column, as they are stored."""
         return self._distributions.read(column, None, self._table.at(at)).details
 
     def names(self, at: str | int | datetime | None = None) -> list[str]:
-        """The names of the columns."""
+        """Return the names of the columns."""
         return [column.name for column in self._table.at(at).columns]
 
     def snapshots(self) -> Answer:
@@ -259,7 +259,7 @@ class Statistics:
         return build_table_answer(self._table, "snapshots", rows)
 
     def view(self, name: str, column: str | None = None, file: str | None = None) -> pa.Table:
-        """A view of the data source: the columns of the answer, and the typed columns of docs/format.md."""
+        """Return a view of the data source: the columns of the answer, and the typed columns of docs/format.md."""
         _check_narrowing(name, column, file)
         builders: Mapping[str, BuildView] = {
             "files": self._view_files,
@@ -308,7 +308,7 @@ class Statistics:
         return views.build_distribution_view(name, distributions, columns, self._table.zone)
 
     def schema(self, name: str, column: str | None = None, file: str | None = None) -> pa.Schema:
-        """The columns of a view: those of every table, and in `summary` one for each user-defined statistic."""
+        """Return the columns of a view: those of every table, and in `summary` one for each user-defined statistic."""
         if name == views.WIDE:
             columns = narrow_columns(self._table.at(None).columns, column, self.table)
             return views.make_wide_schema(columns)
@@ -337,7 +337,7 @@ class Statistics:
             self._table.find_file(file, self._table.read_files(answer.snapshot))
 
     def to_table_row(self) -> Row:
-        """The row of this table in `tables`."""
+        """Return the row of this table in `tables`."""
         facts = describe_snapshot(self._table, self._table.find())
         return {
             "table": self.table,
@@ -349,7 +349,7 @@ class Statistics:
         }
 
     def describe_columns(self, answer: SnapshotAnswer) -> list[Row]:
-        """The rows of a summary at a snapshot."""
+        """Return the rows of a summary at a snapshot."""
         return self._summary.read_table(answer)
 
 

@@ -138,7 +138,7 @@ class LookUps:
         return cls(tuple(values), tuple(rows[value] for value in values), are_all)
 
     def average(self, files: NDArray[np.float64]) -> tuple[float, float]:
-        """The mean number of files that the look-ups read, and its standard error."""
+        """Return the mean number of files that the look-ups read, and its standard error."""
         rows = np.array(self.rows)
         mean = float(np.average(files, weights=rows))
         variance = float(np.average((files - mean) ** 2, weights=rows))

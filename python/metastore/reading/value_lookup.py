@@ -72,7 +72,7 @@ def look_up_value(
 
 
 def _find_indexed_column(snapshot: Snapshot, column: Column) -> int | None:
-    """The ordinal of a column if it has a value index, else None."""
+    """Return the ordinal of a column if it has a value index, else None."""
     ordinal = snapshot.find_ordinal(column)
     return ordinal if ordinal in snapshot.distribution else None
 
@@ -160,7 +160,7 @@ class _ValueSearch:
         return _Hits(listed_values, np.array([files, frequencies])[:, frequencies > 0])
 
     def _compare(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Whether each value is the searched one; NaN is equal to NaN."""
+        """Return whether each value is the searched one; NaN is equal to NaN."""
         if isinstance(self.value, float) and np.isnan(self.value):
             is_equal = pc.is_nan(values)
         else:

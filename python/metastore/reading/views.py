@@ -47,7 +47,7 @@ _LEFT_OUT = ("column", "files", "frequencies")
 
 
 def _make_schema(columns: Iterable[str]) -> pa.Schema:
-    """The schema of columns such as `path STRING`."""
+    """Return the schema of columns such as `path STRING`."""
     fields = []
     for column in columns:
         name, kind = column.split(" ", 1)
@@ -65,7 +65,7 @@ NARROWED = {view["name"]: tuple(view["narrowed_by"]) for view in _CONTRACT["view
 
 
 def _make_view_schema(view: Mapping[str, Any]) -> pa.Schema:
-    """The columns of a view: those of its function, then the typed ones of its object."""
+    """Return the columns of a view: those of its function, then the typed ones of its object."""
     schema = FUNCTIONS.get(view.get("function", ""), _make_schema(view.get("columns", ())))
     stored = SCHEMAS.get(view.get("object", ""), ())
     left_out = {*_LEFT_OUT, *schema.names}
@@ -101,7 +101,7 @@ def build_distribution_view(
 
 
 def _build_frequencies(distributions: Iterable[ColumnDistribution], zone: str) -> pa.Table:
-    """One row per column and value."""
+    """Return one row per column and value."""
     rows = []
     for distribution in distributions:
         if distribution.details.has_value_list:
@@ -124,7 +124,7 @@ def _list_frequencies(distribution: ColumnDistribution, zone: str) -> list[Row]:
 
 
 def _build_histograms(distributions: Iterable[ColumnDistribution]) -> pa.Table:
-    """One row per column, its edges and counts as lists."""
+    """Return one row per column, its edges and counts as lists."""
     rows = []
     for distribution in distributions:
         column = distribution.details.column
@@ -153,7 +153,7 @@ def make_wide_schema(columns: Iterable[Column]) -> pa.Schema:
 def _build_wide_histograms(
     distributions: Iterable[ColumnDistribution], columns: Iterable[Column], zone: str
 ) -> pa.Table:
-    """One row per edge, one column per column of the table."""
+    """Return one row per edge, one column per column of the table."""
     edges = {}
     for distribution in distributions:
         details = distribution.details

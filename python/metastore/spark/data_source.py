@@ -91,7 +91,7 @@ class MetastoreDataSource(DataSource):
                 raise InvalidArgument(option, "it is not an option of the data source", hint)
 
     def _find_table(self) -> str:
-        """The location or the name of the table; empty if there is none."""
+        """Return the location or the name of the table; empty if there is none."""
         return self.options.get("path") or self.options.get("table") or ""
 
     def _location(self) -> str:
@@ -111,7 +111,7 @@ class MetastoreDataSource(DataSource):
 
 
 def _explain_option(name: str) -> str:
-    """The hint for an option that does not exist; empty for one that may be meant for others."""
+    """Return the hint for an option that does not exist; empty for one that may be meant for others."""
     from metastore.suggestions import suggest_names  # noqa: PLC0415 - as above
 
     if name == "at":

@@ -181,14 +181,14 @@ def _divide_files(facts: TableFacts, query_filter: QueryFilter, coverage: Covera
 
 
 def _may_have_other_rows(facts: TableFacts, open_files: Sequence[DataFile]) -> bool:
-    """Whether rows of log files may match: no row says for certain which file it is of."""
+    """Return whether rows of log files may match: no row says for certain which file it is of."""
     if facts.format not in WITH_LOG_FILES:
         return False
     return bool(open_files) or not facts.is_physical
 
 
 def _may_be_replaced(file: DataFile, coverage: Coverage) -> bool:
-    """Whether another file may lie under the path since its statistics were read."""
+    """Return whether another file may lie under the path since its statistics were read."""
     return file.modified is not None and not coverage.holds(file.key)
 
 
@@ -201,7 +201,7 @@ def _reduce(
     blocks: Sequence[BlockFiles],
     options: TableLevelOptions,
 ) -> list[Row]:
-    """The rows of the summary: rows that were read count as data files, in a snapshot that nobody else sees."""
+    """Return the rows of the summary: rows that were read count as data files, in a snapshot that nobody else sees."""
     pieces, new_blocks = _read_open_files(spark, table, store, options)
     if not table.full and not pieces:
         pieces, new_blocks = _write_block(table.facts, [_describe_no_rows(table.facts.columns)], store, options)
@@ -243,7 +243,7 @@ def _read_open_files(
 
 
 def _describe_no_rows(columns: Sequence[Column]) -> tuple[int, list[ColumnStatistics]]:
-    """The statistics of columns without rows: their counts are 0, and nothing is unknown."""
+    """Return the statistics of columns without rows: their counts are 0, and nothing is unknown."""
     return 0, [constant_statistics(column, None, 0) for column in columns]
 
 
@@ -272,7 +272,7 @@ def _to_texts(row: Row) -> list[str | None]:
 
 
 def _to_text(value: Any) -> str | None:
-    """The value as SQL's CAST reads it; matching rows have no user-defined statistics, so that a map is NULL."""
+    """Return the value as SQL's CAST reads it; matching rows have no user-defined statistics, so that a map is NULL."""
     if value is None or isinstance(value, dict):
         return None
     if isinstance(value, bool):

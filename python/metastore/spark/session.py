@@ -72,7 +72,7 @@ def call_function(
 
 
 def _to_texts(arguments: Mapping[str, object]) -> dict[str, str | None]:
-    """The arguments of a function as texts, without those that are left out; of a value, None means NULL."""
+    """Return the arguments of a function as texts, without those that are left out; of a value, None means NULL."""
     texts: dict[str, str | None] = {}
     for name, value in arguments.items():
         if value is not None:

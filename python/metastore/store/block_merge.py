@@ -178,7 +178,7 @@ def _needs_rewriting(group: Sequence[_Source], store: Store, zoned: int) -> bool
 
 
 def _lacks_zones(source: _Source, store: Store, zoned: int) -> bool:
-    """Whether a large block has no zones, or not all that it names."""
+    """Return whether a large block has no zones, or not all that it names."""
     try:
         for ref in source.block.zones:
             store.get(ref.object)
@@ -255,7 +255,7 @@ def _group(sources: Sequence[_Source], fits: Rule) -> list[list[_Source]]:
 
 
 def _are_compatible(group: Sequence[_Source], other: _Source) -> bool:
-    """Whether blocks can be merged without writing detail objects again."""
+    """Return whether blocks can be merged without writing detail objects again."""
     return all(_is_compatible(source, other) for source in group)
 
 
@@ -273,12 +273,12 @@ def _are_computed_alike(block: Block, other: Block) -> bool:
 
 
 def _agree(first: dict[Any, Any], second: dict[Any, Any]) -> bool:
-    """Whether the common keys of two dictionaries have the same values."""
+    """Return whether the common keys of two dictionaries have the same values."""
     return first | second == second | first
 
 
 def _can_join(group: Sequence[_Source], other: _Source) -> bool:
-    """Whether blocks can be merged if their detail objects are written again, with the details of all columns."""
+    """Return whether blocks can be merged by writing their detail objects again, with the details of all columns."""
     if _are_compatible(group, other):
         return True
     if not _are_computed_alike(group[0].block, other.block):

@@ -62,7 +62,7 @@ class Coverage:
         return [indexed for indexed in self.blocks if not indexed.ordinals.keys().isdisjoint(self.knowledge)]
 
     def holds(self, key: FileKey) -> bool:
-        """Whether any block lists a file of the snapshot."""
+        """Return whether any block lists a file of the snapshot."""
         return bool(self.knowledge.get(key))
 
     def deepest_block(self, key: FileKey) -> BlockFiles | None:
@@ -84,7 +84,7 @@ class Coverage:
         columns: Sequence[Column],
         statistics: frozenset[tuple[str, int]] = frozenset(),
     ) -> bool:
-        """Whether a block has statistics of a live file that the others have not."""
+        """Return whether a block has statistics of a live file that the others have not."""
         new_columns = column_keys(block.columns) & column_keys(columns)
         new_statistics = statistics & frozenset(block.statistics.items())
         needed = [(DEPTHS[block.computed], frozenset[tuple[str, int]]())]
@@ -139,7 +139,7 @@ def _lacks_columns(
     columns: frozenset[ColumnKey],
     needed: Iterable[tuple[int, frozenset[tuple[str, int]]]],
 ) -> bool:
-    """Whether a column lacks statistics of one of the needed depths, or the user-defined ones that go with it."""
+    """Return whether a column lacks statistics of a needed depth, or the user-defined ones that go with it."""
     for least, statistics in needed:
         computed = union_columns(knowledge, least, statistics)
         if not columns <= computed:
@@ -178,7 +178,7 @@ def _unite_columns(blocks: Iterable[BlockFiles]) -> dict[FileKey, frozenset[Colu
 
 
 def _is_covered(shallow: BlockFiles, deep_columns: Mapping[FileKey, frozenset[ColumnKey]]) -> bool:
-    """Whether deeper blocks know all columns of each of a block's data files."""
+    """Return whether deeper blocks know all columns of each of a block's data files."""
     if not shallow.ordinals.keys() <= deep_columns.keys():
         return False
     pairs = set()
@@ -188,7 +188,7 @@ def _is_covered(shallow: BlockFiles, deep_columns: Mapping[FileKey, frozenset[Co
 
 
 def _is_superseded(old: BlockFiles, later: Sequence[BlockFiles]) -> bool:
-    """Whether later blocks supersede a block at each of its data files."""
+    """Return whether later blocks supersede a block at each of its data files."""
     for key, file in old.ordinals.items():
         superseding = (_supersedes(new, old, key, file) for new in later)
         if not any(superseding):
@@ -197,7 +197,7 @@ def _is_superseded(old: BlockFiles, later: Sequence[BlockFiles]) -> bool:
 
 
 def _supersedes(new: BlockFiles, old: BlockFiles, key: FileKey, file: int) -> bool:
-    """Whether a block has all that an older one has of a data file, `file` there."""
+    """Return whether a block has all that an older one has of a data file, `file` there."""
     if key not in new.ordinals:
         return False
     if not old.block.statistics.keys() <= new.block.statistics.keys():

@@ -93,7 +93,7 @@ def name_prefix(location: str) -> str:
 
 
 def find_bucket(location: str) -> str | None:
-    """The URL of the bucket or container of a location, or None if it is on no object store."""
+    """Return the URL of the bucket or container of a location, or None if it is on no object store."""
     if local_path(location) is not None or needs_hadoop(location):
         return None
     bucket, _ = split_remote(location)

@@ -37,7 +37,7 @@ class _Cloud(NamedTuple):
     key_file: str = ""
 
     def has_key_file(self) -> bool:
-        """Whether there is a key file of the cloud's own tools."""
+        """Return whether there is a key file of the cloud's own tools."""
         return bool(self.key_file) and (Path.home() / self.key_file).exists()
 
 
@@ -105,7 +105,7 @@ def require_keys(uri: str, access: Credentials) -> None:
 
 
 def _is_instance_of(cloud: _Cloud) -> bool:
-    """Whether this machine belongs to the cloud, which gives keys to its own machines."""
+    """Return whether this machine belongs to the cloud, which gives keys to its own machines."""
     if os.environ.get(_NO_INSTANCE, "").lower() == "true":
         return False
     try:

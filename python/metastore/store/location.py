@@ -64,7 +64,7 @@ def local_path(uri: str) -> PurePosixPath | None:
 
 
 def needs_hadoop(uri: str) -> bool:
-    """Whether only a Hadoop file system can reach a location."""
+    """Return whether only a Hadoop file system can reach a location."""
     match = _SCHEME.fullmatch(uri)
     return match is not None and match[1].lower() not in {"file", *_REMOTE_SCHEMES}
 

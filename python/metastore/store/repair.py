@@ -81,7 +81,7 @@ def _find_lost_columns(block: Block, keys: Sequence[FileKey], coverage: Coverage
 
 
 def _has_unknown_files(store: Store, manifest: Manifest, coverage: Coverage) -> bool:
-    """Whether a snapshot lists data files that no other block lists, or an unknown list."""
+    """Return whether a snapshot lists data files that no other block lists, or an unknown list."""
     for entry in manifest.snapshots:
         try:
             keys = read_file_keys(store.get(entry.table_files, FileKey._fields))

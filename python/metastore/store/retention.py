@@ -191,7 +191,7 @@ def _select_needed(ages: Mapping[int, float], grace: float) -> set[int]:
 
 
 def _is_garbage(blob: Blob, grace: float, named: set[str]) -> bool:
-    """Whether a blob is of this format, older than the grace period, and named by no needed manifest."""
+    """Return whether a blob is of this format, older than the grace period, and named by no needed manifest."""
     if blob.age <= grace or not _is_ours(blob.path):
         return False
     name = blob.path.removeprefix("objects/")
@@ -235,7 +235,7 @@ def _read_names(number: int, details: dict[str, set[str]]) -> Generator[Any, Any
 
 
 def is_leftover(path: str) -> bool:
-    """Whether a path is a temporary one of a writer."""
+    """Return whether a path is a temporary one of a writer."""
     return _LEFTOVER.fullmatch(path) is not None
 
 

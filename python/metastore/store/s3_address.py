@@ -131,7 +131,7 @@ def _host(endpoint: str) -> str:
 
 
 def _is_address(endpoint: str) -> bool:
-    """Whether the host of an endpoint is a number, or this machine, so that `bucket.host` is no name."""
+    """Return whether the host of an endpoint is a number, or this machine, so that `bucket.host` is no name."""
     host = _host(endpoint)
     if host == "localhost" or host.endswith(".localhost"):
         return True

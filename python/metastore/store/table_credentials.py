@@ -125,7 +125,7 @@ def _first_value(properties: Mapping[str, str], *names: str) -> str | None:
 
 
 def _read_style(properties: Mapping[str, str], *, bucket_in_host: bool) -> bool:
-    """Whether the bucket begins the host's name."""
+    """Return whether the bucket begins the host's name."""
     if "s3.force-virtual-addressing" in properties:
         return _is_true(properties, "s3.force-virtual-addressing")
     if "s3.path-style-access" in properties:

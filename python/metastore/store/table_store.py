@@ -121,7 +121,7 @@ class Store:
         return store
 
     def is_empty(self) -> bool:
-        """Whether nothing was ever written."""
+        """Return whether nothing was ever written."""
         return not any(map(self._blobs().list_folder, _FOLDERS))
 
     def read(self) -> Manifest | None:

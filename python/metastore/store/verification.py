@@ -66,7 +66,7 @@ class Damage:
     zones: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
-        """Whether anything is wrong."""
+        """Return whether anything is wrong."""
         return bool(self.objects)
 
 
@@ -279,7 +279,7 @@ def list_unchecked(store: Store, checked: Sequence[ObjectFinding]) -> Iterator[O
 
 
 def _has_unknown_names(checked: Sequence[ObjectFinding]) -> bool:
-    """Whether a list of data files is wrong: it may name further objects."""
+    """Return whether a list of data files is wrong: it may name further objects."""
     return any(finding.kind == "files" and finding.is_wrong for finding in checked)
 
 

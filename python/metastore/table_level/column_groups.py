@@ -77,7 +77,7 @@ _SKETCHES = ["theta", "registers"]
 
 
 def encode_group_aggregate(group: GroupAggregate) -> pa.Table:
-    """The row of `table-nodes` of a group, without its key."""
+    """Return the row of `table-nodes` of a group, without its key."""
     rows = group.rows
     stored = [sketch_fields(sketch) for sketch in group.sketches]
     for name in _SKETCHES:
@@ -96,7 +96,7 @@ _CODEC = GroupCodec(encode_group_aggregate, decode_group_aggregate)
 
 
 def aggregate_schema(column: Column) -> pa.Schema:
-    """The fields of `summary` that are merged for a column."""
+    """Return the fields of `summary` that are merged for a column."""
     return _fields_of(column.encoding)
 
 

@@ -123,7 +123,7 @@ class CountTarget:
     histogram: Histogram | None = None
 
     def range_edges(self, parts: int) -> NDArray[Any]:
-        """The edges between ranges with about equal numbers of distinct values; none if values go by hash."""
+        """Return the edges between ranges with about equal numbers of distinct values; none if values go by hash."""
         histogram = self.histogram
         if histogram is None or self.column.encoding == "binary":
             return np.empty(0)

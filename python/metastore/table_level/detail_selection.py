@@ -69,7 +69,7 @@ class DetailSlice:
 
 
 def read_listed_values(part: DetailSlice, rows: pa.Table) -> pa.Table:
-    """The selected value lists of a `frequencies` object, as `VALUE_ROWS`."""
+    """Return the selected value lists of a `frequencies` object, as `VALUE_ROWS`."""
     selected, ordinals, floors = part.select_rows(rows)
     columns = {name: selected[name] for name in selected.column_names}
     columns["column"] = pa.array(ordinals, pa.int32())
@@ -78,7 +78,7 @@ def read_listed_values(part: DetailSlice, rows: pa.Table) -> pa.Table:
 
 
 def read_detail_object(part: DetailSlice, content: ReadContent, names: Sequence[str] | None = None) -> pa.Table:
-    """The rows of a detail object, with all fields or the named ones."""
+    """Return the rows of a detail object, with all fields or the named ones."""
     return decode_detail(part.name, part.sha256, content(), names)
 
 
@@ -101,7 +101,7 @@ class DetailSelection:
             self._lines[block_id][source.ordinal] = (ordinal, source.files, of_files)
 
     def make_slices(self) -> Iterator[DetailSlice]:
-        """The objects to read."""
+        """Yield the objects to read."""
         for block_id, lines in self._lines.items():
             yield from self._slice_block(self._blocks[block_id], lines)
 

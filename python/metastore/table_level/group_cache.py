@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 def group_cache_key(kind: str, version: int, column: Column, *more: object) -> bytes:
-    """The part of a group's key that identifies its column, its fields and the way in which it is merged.
+    """Return the part of a group's key that identifies its column, its fields and the way in which it is merged.
 
     The version is raised whenever groups are merged in another way but have the same fields as before.
     """
@@ -110,11 +110,11 @@ class GroupCache(Mapping[bytes, pa.Table]):
         return key in self._keys
 
     def __iter__(self) -> Iterator[bytes]:
-        """The keys."""
+        """Return the keys."""
         return iter(self._keys)
 
     def __len__(self) -> int:
-        """The number of stored rows."""
+        """Return the number of stored rows."""
         return len(self._keys)
 
     def read_rows_of(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, pa.Table]]:
@@ -123,7 +123,7 @@ class GroupCache(Mapping[bytes, pa.Table]):
             yield key, self[key]
 
     def locate_row(self, key: bytes) -> tuple[ObjectRef, int]:
-        """The object that has a row, and the row's position in it."""
+        """Return the object that has a row, and the row's position in it."""
         part, group, row = self._keys[key]
         return self.refs[part], sum(self._sizes[part][:group]) + row
 

@@ -41,7 +41,7 @@ class GroupTree:
         self._look_up(groups.top, self._top, stored)
 
     def keys(self) -> Iterator[bytes]:
-        """The keys of all groups."""
+        """Yield the keys of all groups."""
         for level in range(self._groups.top, 0, -1):
             for group in range(self._groups.count(level)):
                 yield self._key(level, group)
@@ -123,7 +123,7 @@ _BYTES = 16
 
 
 def digest_of_facts(*facts: object) -> bytes:
-    """A digest of sixteen bytes, such as that of a data file and the digests of its details."""
+    """Return a digest of sixteen bytes, such as that of a data file and the digests of its details."""
     return hashlib.blake2b(repr(facts).encode(), digest_size=_BYTES).digest()
 
 
@@ -142,7 +142,7 @@ def find_group_ends(words: Words) -> list[Longs]:
 
 
 def _largest_near(words: Words, reach: int) -> Words:
-    """The maximum of each word and the words up to `reach` before and after it, in log(reach) passes."""
+    """Return the maximum of each word and the words up to `reach` before and after it, in log(reach) passes."""
     width = 2 * reach + 1
     span = 1
     maxima = np.pad(words, reach)
@@ -170,15 +170,15 @@ class FileGroups:
         return len(self._ends)
 
     def count(self, level: int) -> int:
-        """The number of groups of a level."""
+        """Return the number of groups of a level."""
         return len(self._sums[level]) // _BYTES
 
     def members(self, level: int, group: int) -> range:
-        """The members of a group on the level below."""
+        """Return the members of a group on the level below."""
         ends = self._ends[level - 1]
         start = int(ends[group - 1]) if group else 0
         return range(start, int(ends[group]))
 
     def key(self, level: int, group: int) -> bytes:
-        """The sum of the identities of a group's files, with the level."""
+        """Return the sum of the identities of a group's files, with the level."""
         return self._sums[level][group * _BYTES : (group + 1) * _BYTES] + bytes([level])

@@ -177,7 +177,7 @@ class GroupHistograms:
                 self._histograms.pop(member, None)
 
     def take_files(self, files: Longs) -> list[Histogram | None]:
-        """The histograms of data files, or of their group; None for a file with values and without a histogram."""
+        """Take the histograms of data files, or of their group; None for a file with values and without a histogram."""
         if len(files) and int(files[0]) in self._groups:
             return [self._groups[int(files[0])]]
         histograms: dict[int, Histogram | None] = dict.fromkeys(files.tolist(), EMPTY_HISTOGRAM)
@@ -208,7 +208,7 @@ class TableHistograms:
         self._selection.add(ordinal, level.sources, tree.select_files(np.arange(level.rows.num_rows)))
 
     def merge(self) -> dict[int, Histogram]:
-        """The histograms of the columns that have one, by ordinal; new histograms of groups are stored."""
+        """Return the histograms of the columns that have one, by ordinal; new histograms of groups are stored."""
         collected = {ordinal: GroupHistograms(merger, tree) for ordinal, (merger, tree) in self._groups.items()}
         for read in chain.from_iterable(prefetch(self._read_files, self._selection.make_slices())):
             collected[read.ordinal].add(read.file, read.histogram)
@@ -231,7 +231,7 @@ class TableHistograms:
 
 
 def encode_group_histogram(column: Column, histogram: Histogram | None) -> pa.Table | None:
-    """The row of `table-histogram-nodes` of a group, without its key."""
+    """Return the row of `table-histogram-nodes` of a group, without its key."""
     if histogram is None:
         return None
     fields = dict(histogram_fields([(column.encoding, histogram)]))
@@ -259,7 +259,7 @@ def decode_group_histogram(column: Column, row: pa.Table) -> Histogram:
 
 
 def _lists(column: pa.ChunkedArray) -> list[Any]:
-    """The lists of a column: texts as lists of bytes, numbers as arrays; None for a null."""
+    """Return the lists of a column: texts as lists of bytes, numbers as arrays; None for a null."""
     array = column.combine_chunks()
     if array.type.value_type == "binary":
         return list(array.to_pylist())

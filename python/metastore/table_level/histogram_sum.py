@@ -52,7 +52,7 @@ def merge_histograms(
 
 
 def _is_final(histogram: Histogram, bins: int, distinct: int | None) -> bool:
-    """Whether a histogram is short enough, and has this number of distinct values: those of groups are estimates."""
+    """Return whether a histogram is short, and has this number of distinct values: those of groups are estimates."""
     if len(histogram.counts) > bins:
         return False
     if distinct is None or histogram.distincts is None:
@@ -65,7 +65,7 @@ def _with_errors(histogram: Histogram) -> Histogram:
 
 
 def _list_errors(histogram: Histogram) -> Longs:
-    """The errors of the ranks of edges; without errors the ranks are exact."""
+    """Return the errors of the ranks of edges; without errors the ranks are exact."""
     if histogram.errors is None:
         return _zeros(len(histogram.edges))
     return histogram.errors
@@ -76,7 +76,7 @@ def _zeros(number: int) -> Longs:
 
 
 def make_histogram_of_counts(rows: pa.Table, column: Column, bins: int) -> Histogram:
-    """The exact histogram of a column whose values are all listed; at least one of them is finite."""
+    """Return the exact histogram of a column whose values are all listed; at least one of them is finite."""
     values = rows[f"value_{column.encoding}"].combine_chunks()
     counts = rows["frequency"].to_numpy()
     if sortable_values.is_text(column):
@@ -176,7 +176,7 @@ class _Edges:
         return self._sum_up(behind_lower, at_upper)
 
     def _sum_up(self, behind_lower: Longs, at_upper: Longs) -> Longs:
-        """The sums up to each value of amounts behind the lower edges of bins and at their upper edges."""
+        """Return the sums up to each value of amounts behind the lower edges of bins and at their upper edges."""
         behind = self._add_at(self._lo, np.where(self._is_first, 0, behind_lower))
         at_first = self._add_at(self._lo, np.where(self._is_first, behind_lower, 0))
         inclusive = self._add_at(self._hi, at_upper) + at_first
@@ -191,7 +191,7 @@ class _Edges:
 
 
 def _merge_edges(parts: Sequence[Histogram], column: Column) -> tuple[Any, Longs]:
-    """The distinct edges of all parts in order, and the position of each part's edges among them."""
+    """Return the distinct edges of all parts in order, and the position of each part's edges among them."""
     if sortable_values.is_text(column):
         edges = list(chain.from_iterable(part.edges for part in parts))
         positions, values = rank_values(pa.array(edges, pa.large_binary()))

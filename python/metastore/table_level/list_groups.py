@@ -58,12 +58,12 @@ _Group: TypeAlias = "pa.Table | NoGroupList"
 
 
 def list_cache_key(column: Column) -> bytes:
-    """The part of a group's key that identifies its list."""
+    """Return the part of a group's key that identifies its list."""
     return group_cache_key(LIST_GROUP_KIND, _MERGING, column)
 
 
 def encode_group_list(rows: _Group) -> pa.Table | None:
-    """The row of `table-list-nodes` of a group, without its key; it has no list if that is too long."""
+    """Return the row of `table-list-nodes` of a group, without its key; it has no list if that is too long."""
     if rows is NoGroupList.ABSENT:
         return None
     if rows is NoGroupList.TOO_LONG or _is_too_long(rows):
@@ -156,7 +156,7 @@ def find_group_sources(cache: GroupCache, keys_by_ordinal: Mapping[int, Sequence
 
 
 def _concatenate(groups: Iterable[_Group]) -> pa.Table:
-    """The rows of the groups that have a list."""
+    """Return the rows of the groups that have a list."""
     tables = [group for group in groups if isinstance(group, pa.Table)]
     return pa.concat_tables([VALUE_ROWS.empty_table(), *tables])
 
@@ -205,7 +205,7 @@ class ListGroups:
         self._read = read
 
     def make_tree(self, level: ColumnLevel) -> GroupTree:
-        """The groups of a column's data files."""
+        """Return the groups of a column's data files."""
         return self._cache.make_tree(level.groups.groups, level.order, list_cache_key(level.column), self._short)
 
     def select_details(self, columns: Iterable[ColumnLists], *, floors: bool = False) -> list[DetailSlice]:
@@ -222,7 +222,7 @@ class ListGroups:
         return list(selection.make_slices())
 
     def group_sources(self, columns: Iterable[ColumnLists]) -> list[GroupListSource]:
-        """The objects with the stored lists of groups."""
+        """Return the objects with the stored lists of groups."""
         keys = {column.lists.ordinal: column.tree.stored_groups for column in columns}
         return list(find_group_sources(self._cache, keys))
 
@@ -270,7 +270,7 @@ class ListGroups:
         return prefetch(lambda part: read_listed_values(part, self._read(part)), parts)
 
     def _read_columns(self, parts: Sequence[DetailSlice]) -> dict[int, pa.Table]:
-        """The rows of each column, as `VALUE_ROWS` but with the positions of the data files in `listed`."""
+        """Return the rows of each column, as `VALUE_ROWS` but with the positions of the data files in `listed`."""
         batches: dict[int, list[pa.RecordBatch]] = defaultdict(list)
         for rows in self._read_lists(parts):
             for ordinal, column_batches in split_by_column(rows).items():
@@ -278,7 +278,7 @@ class ListGroups:
         return {ordinal: pa.Table.from_batches(column_batches) for ordinal, column_batches in batches.items()}
 
     def _merge_groups(self, column: ColumnLists, rows: pa.Table, absent: AbstractSet[int]) -> Sequence[_Group]:
-        """The lists of the uppermost groups; a group with an absent file has none, nor has one with a too long list."""
+        """Merge the lists of the uppermost groups; none for a group with an absent file, or with a too long list."""
         lists = column.lists
         tree = column.tree
         wide = []
@@ -359,7 +359,7 @@ class _PartSelection:
 
 
 def _alternate_leaves(columns: Sequence[ColumnLists]) -> Iterator[tuple[ColumnLists, Longs]]:
-    """The lowest groups of files: the first one of each column, the second one of each, and so on."""
+    """Yield the lowest groups of files: the first one of each column, the second one of each, and so on."""
     most = max((len(column.tree.leaves) for column in columns), default=0)
     for number in range(most):
         for column in columns:

@@ -58,7 +58,7 @@ class OmittedCountBounds:
         return int(overlaps.max())
 
     def bound_beside_lists(self, values: Sequence[Any] | NDArray[Any]) -> Longs:
-        """The sum of the floors of the files whose range holds each value; NaN may be in every file."""
+        """Return the sum of the floors of the files whose range holds each value; NaN may be in every file."""
         total = int(self.floors.sum())
         if not len(self.floors) or not len(values) or not self._has_bounds:
             return np.full(len(values), total)
@@ -100,7 +100,7 @@ class _FloorSums:
         return cls(bounds[order], sums)
 
     def sum_up_to(self, keys: NDArray[Any], side: Any) -> Longs:
-        """The sum of the floors of the files whose bound is less than each key, or equal to it if `side` is right."""
+        """Sum the floors of the files whose bound is less than each key, or equal to it if `side` is right."""
         sums: Longs = self.sums[np.searchsorted(self.bounds, keys, side=side)]
         return sums
 
@@ -226,7 +226,7 @@ def choose_algorithm(lists: FileValueCounts, threshold: int = THRESHOLD) -> str:
 
 
 def choose_job_algorithm(lists: FileValueCounts, option: str, threshold: int) -> str:
-    """The algorithm for a column.
+    """Return the algorithm for a column.
 
     Cut lists are reduced as they are, unless the option asks for exact frequencies: to complete them, a job reads the
     column again in every data file.
@@ -243,7 +243,7 @@ def choose_job_algorithm(lists: FileValueCounts, option: str, threshold: int) ->
 
 
 def bound_omitted_counts(lists: FileValueCounts) -> OmittedCountBounds:
-    """The bounds of the files whose lists leave values out."""
+    """Return the bounds of the files whose lists leave values out."""
     files = np.flatnonzero(lists.is_truncated).tolist()
     return OmittedCountBounds(
         floors=lists.floors[lists.is_truncated],
@@ -344,7 +344,7 @@ class _ColumnReduction:
 
 
 def table_frequency_rows(rows: pa.Table, errors: NDArray[np.int64] | None) -> pa.Table:
-    """Rows of `table-frequencies`; an error that is zero is null."""
+    """Return rows of `table-frequencies`; an error that is zero is null."""
     values: dict[str, Any] = {name: rows[name] for name in TABLE_FREQUENCIES.names if name in rows.column_names}
     if errors is not None:
         values["error"] = pa.array(errors, mask=errors == 0)

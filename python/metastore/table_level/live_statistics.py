@@ -188,7 +188,7 @@ class LiveStatistics:
         return [pa.concat_tables([_NO_ROWS, *column_rows.rows]) for column_rows in columns]
 
     def _read_sketches(self, merges: Sequence[ColumnMerge]) -> list[list[DistinctSketch | None]]:
-        """The sketches of the rows to merge: stored ones, else those made of complete lists of values."""
+        """Return the sketches of the rows to merge: stored ones, else those made of complete lists of values."""
         sketches: list[list[DistinctSketch | None]] = [[None] * len(merge.to_merge) for merge in merges]
         # Sketches of a narrower type hold other hashes.
         numbers = [merge.number_rows() for merge in merges]
@@ -249,18 +249,18 @@ def _sketch_lists(
 
 
 def _rank_blocks(blocks: Sequence[BlockFiles]) -> list[BlockFiles]:
-    """The deepest blocks first, and of equally deep ones the latest."""
+    """Return the deepest blocks first, and of equally deep ones the latest."""
     latest_first = reversed(blocks)
     return sorted(latest_first, key=lambda block_files: DEPTHS[block_files.block.computed], reverse=True)
 
 
 def _concatenate(of_blocks: Mapping[str, NDArray[Any]], sources: Sequence[RowSource]) -> NDArray[Any]:
-    """The values of the sources' files, from an array for each block."""
+    """Return the values of the sources' files, from an array for each block."""
     return np.concatenate([of_blocks[source.block_files.block.id][source.files] for source in sources])
 
 
 def _select_columns(block_columns: Sequence[Column], columns: Mapping[str, Column]) -> dict[int, Column]:
-    """The columns whose statistics a block has, by their ordinals in the block."""
+    """Return the columns whose statistics a block has, by their ordinals in the block."""
     selected = {}
     for ordinal, block_column in enumerate(block_columns):
         column = columns.get(block_column.key)
@@ -272,7 +272,7 @@ def _select_columns(block_columns: Sequence[Column], columns: Mapping[str, Colum
 def _select_columns_by_type(
     block_columns: Sequence[Column], columns: Mapping[tuple[str, str], Column]
 ) -> dict[int, Column]:
-    """The columns that a block has in the same type, by their ordinals in the block."""
+    """Return the columns that a block has in the same type, by their ordinals in the block."""
     selected = {}
     for ordinal, block_column in enumerate(block_columns):
         column = columns.get((block_column.key, block_column.type))
@@ -282,7 +282,7 @@ def _select_columns_by_type(
 
 
 def _find_live_positions(block_files: BlockFiles, live: Mapping[FileKey, int]) -> Longs:
-    """For each data file of a block its position among the live ones, or -1."""
+    """Return for each data file of a block its position among the live ones, or -1."""
     positions = np.full(block_files.files.num_rows, -1, np.int64)
     for key, ordinal in block_files.ordinals.items():
         positions[ordinal] = live.get(key, -1)
@@ -290,7 +290,7 @@ def _find_live_positions(block_files: BlockFiles, live: Mapping[FileKey, int]) -
 
 
 def _identify_files(block_files: BlockFiles) -> Words:
-    """A digest of each data file of a block and its statistics; the details' digests differ from run to run."""
+    """Return a digest of each data file of a block and its statistics; the details' digests differ from run to run."""
     block = block_files.block
     mapped = [column.mapped_key for column in block.columns if column.mapped_key]
     names = ["file", "path", "size", "modified"]

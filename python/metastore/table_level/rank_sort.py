@@ -224,7 +224,7 @@ class RankSort:
         return RanksRef(ref, tuple(dict(columns)), (0,) * len(columns))
 
     def _choose_edges(self, samples: Sequence[_RunSample]) -> list[Any]:
-        """The upper edges of ranges of about equal size; the last range has none."""
+        """Return the upper edges of ranges of about equal size; the last range has none."""
         total = sum(sample.nbytes for sample in samples)
         count = -(-total // self.range_bytes)
         weighted: list[tuple[Any, float]] = []
@@ -280,7 +280,7 @@ def _read_files(task: _FileTask) -> Iterator[tuple[int, bytes] | _RunSample]:
 
 
 def _read_runs(task: _FileTask, file: DataFile) -> Iterator[tuple[int, SortedRun]]:
-    """The runs of a file; a column that cannot be read raises before the first run."""
+    """Return the runs of a file; a column that cannot be read raises before the first run."""
     if file.rows == 0:
         return iter(())
     columns = [(ordinal, column) for ordinal, column in task.columns if column.key not in file.constants]
@@ -295,7 +295,7 @@ def _read_runs(task: _FileTask, file: DataFile) -> Iterator[tuple[int, SortedRun
 
 
 def _read_arrays(task: _FileTask, file: DataFile, columns: Sequence[Column]) -> dict[int, Iterator[pa.Array]]:
-    """The values of the columns that a file has, by their numbers."""
+    """Return the values of the columns that a file has, by their numbers."""
     if not columns:
         return {}
     file_columns = [FileColumn.of(column, task.field_ids) for column in columns]
@@ -303,7 +303,7 @@ def _read_arrays(task: _FileTask, file: DataFile, columns: Sequence[Column]) -> 
 
 
 def _absent_value(task: _FileTask, column: Column) -> Any:
-    """The value of a column in all rows of a file that does not have the column."""
+    """Return the value of a column in all rows of a file that does not have the column."""
     if column.key not in task.defaults and not task.absent_is_null:
         raise UnsupportedDataFile("a column is absent")
     return task.defaults.get(column.key)
@@ -432,7 +432,7 @@ def _run_from_ranks(rows: pa.Table, column: Column, before: int) -> SortedRun:
 
 
 def _count_before(sizes: Mapping[RangeKey, _RangeSize]) -> dict[RangeKey, int]:
-    """The number of values of its column before each range."""
+    """Return the number of values of its column before each range."""
     counts: dict[RangeKey, int] = {}
     totals: dict[int, int] = defaultdict(int)
     for key, size in sorted(sizes.items()):

@@ -88,7 +88,7 @@ class RepeatFilter:
         return np.frombuffer(pa.decompress(self.packed, self.size, _CODEC), np.uint8)
 
     def may_repeat(self, hashes: Hashes) -> NDArray[np.bool_]:
-        """For each value, whether it may be in several sources."""
+        """Return for each value whether it may be in several sources."""
         is_set = _test(self._again, _find_bits(hashes, self.size, self.probes))
         return np.asarray(is_set.reshape(self.probes, -1).all(axis=0))
 

@@ -132,7 +132,7 @@ class JobResult:
         )
 
     def select_columns(self, columns: Collection[int]) -> JobResult:
-        """The result for these columns only; objects without any of them are left out."""
+        """Return the result for these columns only; objects without any of them are left out."""
         objects = []
         for ref in self.objects:
             ordinals = tuple(ordinal for ordinal in ref.columns if ordinal in columns)
@@ -258,13 +258,13 @@ def write_lists(
 
 
 def gather_heads(results: Sequence[PartitionResult]) -> pa.Table:
-    """The most frequent values of all partitions."""
+    """Return the most frequent values of all partitions."""
     heads = [rows_from_ipc(result.heads) for result in results if result.heads]
     return pa.concat_tables([TABLE_FREQUENCIES.empty_table(), *heads])
 
 
 def keep_most_frequent(heads: pa.Table) -> pa.Table:
-    """The ten most frequent of the partitions' most frequent values, by column."""
+    """Return the ten most frequent of the partitions' most frequent values, by column."""
     columns = {name: heads[name] for name in VALUE_ROWS.names if name != "listed"}
     columns["listed"] = pa.array(np.zeros(heads.num_rows, np.int64))
     rows = pa.table([columns[name] for name in VALUE_ROWS.names], schema=VALUE_ROWS)

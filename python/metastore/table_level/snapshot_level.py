@@ -100,7 +100,7 @@ class UserDefinedLevel:
         return values
 
     def _merge_values(self, name: str, column: str, values: ValuesByFile) -> bytes:
-        """The value of the table; it is null if it does not follow from the values of the files."""
+        """Return the value of the table; it is null if it does not follow from the values of the files."""
         if len(values) < self._file_count:
             return _NULL
         if len(values) == 1:
@@ -271,7 +271,7 @@ def _describe(facts: TableFacts, coverage: Coverage) -> Mapping[str, Any]:
 
 
 def _name_columns(facts: TableFacts, coverage: Coverage) -> tuple[Column, ...]:
-    """The table's columns, under their names in data files without field ids, if there are such files."""
+    """Return the table's columns, under their names in data files without field ids, if there are such files."""
     mapped = {}
     for block_files in coverage.live_blocks:
         for column in block_files.block.columns:
@@ -320,5 +320,5 @@ def is_entry_of(entry: Snapshot, facts: TableFacts) -> bool:
 
 
 def snapshot_id(facts: TableFacts) -> str:
-    """The snapshot's name in the manifest; a table that was never written has one, too."""
+    """Return the snapshot's name in the manifest; a table that was never written has one, too."""
     return facts.snapshot or NEVER_WRITTEN

@@ -39,7 +39,7 @@ class SortedRun:
     counts: NDArray[np.int64]
 
     def __len__(self) -> int:
-        """The number of distinct values."""
+        """Return the number of distinct values."""
         return len(self.counts)
 
     @property

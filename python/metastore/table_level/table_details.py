@@ -346,7 +346,7 @@ def _count_values(ordinal: int, level: ColumnLevel) -> FileValueCounts:
 
 
 def _list_kinds(level: ColumnLevel, floors: Longs) -> tuple[str, ...]:
-    """The kind of each file's list."""
+    """Return the kind of each file's list."""
     stored = level.rows["frequencies"].to_pylist()
     return tuple(map(_classify_list, stored, floors.tolist()))
 
@@ -364,7 +364,7 @@ def _classify_list(kind: str | None, floor: int) -> str:
 
 
 def _list_bounds(rows: pa.Table, name: str) -> tuple[Any, ...]:
-    """The bounds of files without NaN, which lies outside of all bounds; None for other files."""
+    """Return the bounds of files without NaN, which lies outside of all bounds; None for other files."""
     bounds = rows[name].to_pylist()
     for file in np.flatnonzero(_longs(rows, "nans", -1)).tolist():
         bounds[file] = None

@@ -78,7 +78,7 @@ class EarlierIndex:
         yield self.carry_over(decode_object(self.object, content()))
 
     def carry_over(self, rows: pa.Table) -> pa.Table:
-        """The frequencies of values in live files, as `VALUE_ROWS` with the positions of the files in `listed`."""
+        """Return the frequencies of values in live files as `VALUE_ROWS`, with the files' positions in `listed`."""
         stored_ordinals = list(self.ordinals)
         is_carried = pc.is_in(rows["column"], pa.array(stored_ordinals, pa.int32()))
         has_files = pc.or_(pc.is_valid(rows["files_sparse"]), pc.is_valid(rows["files_dense"]))
@@ -149,7 +149,7 @@ class ValueIndexing(ShuffleStrategy["Column"]):
 
 
 def make_postings(rows: pa.Table, column: Column, files: int) -> pa.Table:
-    """The list of a column, each value once; `listed` of the rows is the position of their data file."""
+    """Return the list of a column, each value once; `listed` of the rows is the position of their data file."""
     values = rows[f"value_{column.encoding}"].combine_chunks()
     keys = make_keys(values)
     positions = rows["listed"].to_numpy()
@@ -175,7 +175,7 @@ def make_postings(rows: pa.Table, column: Column, files: int) -> pa.Table:
 
 
 def _make_maps(positions: NDArray[Any], counts: Longs, lengths: Longs, is_dense: Any) -> pa.Array:
-    """The files of values in few files, as maps of their positions to the counts."""
+    """Return the files of values in few files, as maps of their positions to the counts."""
     in_maps = np.repeat(~is_dense, lengths)
     offsets = _make_offsets(np.where(is_dense, 0, lengths), is_dense)
     maps = pa.MapArray.from_arrays(offsets, pa.array(positions[in_maps], pa.int32()), pa.array(counts[in_maps]))
@@ -183,7 +183,7 @@ def _make_maps(positions: NDArray[Any], counts: Longs, lengths: Longs, is_dense:
 
 
 def _make_lists(positions: NDArray[Any], counts: Longs, lengths: Longs, is_dense: Any, files: int) -> pa.Array:
-    """The files of values in many files, as lists of the counts in all files."""
+    """Return the files of values in many files, as lists of the counts in all files."""
     lines = np.repeat(np.cumsum(is_dense) - 1, lengths)
     in_lists = np.repeat(is_dense, lengths)
     matrix = np.zeros((int(is_dense.sum()), files), np.int64)
@@ -193,7 +193,7 @@ def _make_lists(positions: NDArray[Any], counts: Longs, lengths: Longs, is_dense
 
 
 def _make_offsets(lengths: Longs, is_null: Any) -> pa.Array:
-    """The offsets of lists; a null list begins with a null offset."""
+    """Return the offsets of lists; a null list begins with a null offset."""
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     return pa.array(offsets, pa.int32(), mask=np.append(is_null, False))
 
@@ -209,7 +209,7 @@ _VALUES_OF_A_GROUP = 1 << 14
 
 
 def choose_object_count(values: int, most_values: int) -> int:
-    """The number of objects for lists: small objects, as long as a manifest can name all of them."""
+    """Return the number of objects for lists: small objects, as long as a manifest can name all of them."""
     small_objects = -(-values // _VALUES_OF_AN_OBJECT)
     return max(1, -(-values // most_values), min(_MOST_OBJECTS, small_objects))
 
@@ -255,7 +255,7 @@ def rank_by_value(values: pa.Array, column: Column) -> Longs:
 
 
 def count_indexed_rows(rows: pa.Table, files: int) -> Longs:
-    """The number of rows of each data file that a list covers."""
+    """Return the number of rows of each data file that a list covers."""
     covered = np.zeros(files, np.int64)
     _, file, count = read_postings(rows)
     np.add.at(covered, file, count)
@@ -263,7 +263,7 @@ def count_indexed_rows(rows: pa.Table, files: int) -> Longs:
 
 
 def index_coverage_rows(indexed: Mapping[int, Longs]) -> tuple[pa.Table, list[int]]:
-    """Rows of `table-placed`, and their row groups."""
+    """Return rows of `table-placed`, and their row groups."""
     tables = []
     for ordinal, rows in sorted(indexed.items()):
         ordinals = np.full(len(rows), ordinal, np.int32)

@@ -104,7 +104,7 @@ class ValueJobs:
         return value_index_job.run_index_job(self.context, self.store, sources, targets, len(self.files))
 
     def _locate_files(self, columns: Mapping[int, ColumnLists], earlier: Sequence[EarlierIndex]) -> dict[int, Longs]:
-        """The positions of each column's data files in the snapshot's list, or -1 if an earlier index covers them."""
+        """Locate each column's data files in the snapshot's list; -1 if an earlier index covers a file."""
         by_path = {path: position for position, path in enumerate(self.files)}
         located = {}
         for ordinal, column in columns.items():
@@ -117,7 +117,7 @@ class ValueJobs:
     def _make_sources(
         self, columns: Mapping[int, ColumnLists], numbers: Mapping[int, Longs]
     ) -> Iterator[DetailSlice | DataFileSource]:
-        """The sources of the values of data files with a number: complete lists, or the files themselves."""
+        """Yield the sources of the values of data files with a number: complete lists, or the files themselves."""
         complete_lists = DetailSelection("frequencies")
         for ordinal, column in columns.items():
             selected = np.where(column.lists.is_truncated, -1, numbers[ordinal])
@@ -127,7 +127,7 @@ class ValueJobs:
             yield from self._make_file_sources(column, numbers[column.lists.ordinal])
 
     def _make_file_sources(self, column: ColumnLists, numbers: Longs) -> Iterator[DataFileSource]:
-        """The data files with a number whose lists are cut."""
+        """Yield the data files with a number whose lists are cut."""
         is_read = column.lists.is_truncated & (numbers >= 0)
         paths = compress(_paths(column.sources), is_read.tolist())
         for path, number in zip(paths, numbers[is_read].tolist(), strict=True):

@@ -58,7 +58,7 @@ def sum_value_rows(rows: pa.Table, wide: Collection[int] = ()) -> pa.Table:
 
 
 def split_by_column(rows: pa.Table) -> dict[int, list[pa.RecordBatch]]:
-    """The rows of each column, without a copy if most of a column's rows are consecutive."""
+    """Return the rows of each column, without a copy if most of a column's rows are consecutive."""
     by_column: dict[int, list[pa.RecordBatch]] = defaultdict(list)
     for batch in filter(len, rows.to_batches()):
         columns = batch["column"].to_numpy()
@@ -74,7 +74,7 @@ def split_by_column(rows: pa.Table) -> dict[int, list[pa.RecordBatch]]:
 
 
 def iterate_columns(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each column as a table, in the order of `split_by_column`."""
+    """Yield the rows of each column as a table, in the order of `split_by_column`."""
     for column, batches in split_by_column(rows).items():
         yield column, pa.Table.from_batches(batches)
 
@@ -103,7 +103,7 @@ def _count_rows(batches: Batches) -> int:
 
 
 def _sum_columns(columns: Mapping[int, Batches], *, wide: bool) -> dict[int, pa.Table]:
-    """Each value of these columns once, ordered by decreasing frequency and value."""
+    """Return each value of these columns once, ordered by decreasing frequency and value."""
     ordinals = np.array(list(columns), np.int32)
     lines = np.repeat(np.arange(len(columns)), list(map(_count_rows, columns.values())))
     batches = list(chain.from_iterable(columns.values()))
@@ -131,7 +131,7 @@ def _sum_columns(columns: Mapping[int, Batches], *, wide: bool) -> dict[int, pa.
 
 
 def _add_up(lines: Longs, values: pa.Array, counts: Sequence[Longs]) -> tuple[Longs, pa.Array, list[Longs]]:
-    """Each value of a line once, in the order of lines and keys, and the sums of its counts."""
+    """Return each value of a line once, in the order of lines and keys, and the sums of its counts."""
     if pa.types.is_int64(values.type):
         longs = values.to_numpy()
         least = int(longs.min())
@@ -150,7 +150,7 @@ def _add_up(lines: Longs, values: pa.Array, counts: Sequence[Longs]) -> tuple[Lo
 
 
 def _add_up_codes(codes: Longs, counts: Sequence[Longs], span: int) -> tuple[Longs, list[Longs]]:
-    """Each code once, ascending, and the sums of its counts; codes are below the span."""
+    """Return each code once, ascending, and the sums of its counts; codes are below the span."""
     is_present = np.zeros(span, np.bool_)
     is_present[codes] = True
     present = np.flatnonzero(is_present)
@@ -165,7 +165,7 @@ def _sum_by_code(codes: Longs, counts: Longs, span: int) -> Longs:
 
 
 def _sort_lines(lines: Longs, numbers: Longs) -> Longs:
-    """The stable order by line, ascending already, then by number."""
+    """Return the stable order by line, ascending already, then by number."""
     if lines[-1] == 0:
         return _sort_stably(numbers)
     least = int(numbers.min())
@@ -177,7 +177,7 @@ def _sort_lines(lines: Longs, numbers: Longs) -> Longs:
 
 
 def _sort_stably(numbers: Longs) -> Longs:
-    """The stable order of numbers; positions are packed into the sorted numbers if they fit, three times as fast."""
+    """Sort numbers stably; positions are packed into the sorted numbers if they fit, three times as fast."""
     least = int(numbers.min())
     bits = len(numbers).bit_length()
     if (int(numbers.max()) - least).bit_length() + bits > _PACKED_BITS:
@@ -191,7 +191,7 @@ def _sort_stably(numbers: Longs) -> Longs:
 
 
 def find_pair_starts(first: NDArray[Any], second: NDArray[Any]) -> Longs:
-    """The start of each run of equal pairs; there is at least one pair."""
+    """Return the start of each run of equal pairs; there is at least one pair."""
     is_new = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
     return np.flatnonzero(np.concatenate([[True], is_new]))
 
@@ -212,7 +212,7 @@ def make_keys(values: pa.Array) -> Longs:
 
 
 def _find_negative(values: pa.Array, positions: Longs) -> Longs:
-    """The positions of negative decimals: their first bit is set."""
+    """Return the positions of negative decimals: their first bit is set."""
     first = pc.binary_slice(values.take(pa.array(positions)), 0, 1)
     is_negative = pc.greater_equal(first, pa.scalar(b"\x80"))
     negative: Longs = positions[is_negative.to_numpy(zero_copy_only=False)]

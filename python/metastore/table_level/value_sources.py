@@ -106,5 +106,5 @@ def _as_value_rows(ordinal: int, column: Column, values: pa.Array) -> pa.Table:
 
 
 def hash_value_rows(rows: pa.Table, column: Column) -> NDArray[np.uint64]:
-    """A hash of each value of one column's rows."""
+    """Return a hash of each value of one column's rows."""
     return theta_hashes_of_stored(sortable_values.unify_doubles(rows[f"value_{column.encoding}"]), column)

@@ -42,7 +42,7 @@ class Axis:
     is_grouped: bool = True
 
     def label(self, bar: int) -> str:
-        """The value of a bar, or the range of its values, as text."""
+        """Return the value of a bar, or the range of its values, as text."""
         lo, hi = self.edges[bar : bar + 2]
         if self.kind not in _WHOLE:
             return f"{self.text(lo)} to {self.text(hi)}"
@@ -53,7 +53,7 @@ class Axis:
         return f"{self.text(first)} to {self.text(last)}"
 
     def text(self, value: float) -> str:
-        """A value of the axis as text."""
+        """Return a value of the axis as text."""
         if self.kind in ("timestamp", "timestamp_ntz"):
             return read_moment(value).isoformat(" ", "minutes")[:16]
         if self.kind == "date":
@@ -119,7 +119,7 @@ class Chart:
         return max(self.shares)
 
     def path(self, full_share: float) -> str:
-        """The bars as the path of one SVG shape; a bar of full height has `full_share` of the values."""
+        """Return the bars as the path of one SVG shape; a bar of full height has `full_share` of the values."""
         width = WIDTH / len(self.counts)
         drawn_width = _short(width - 1)
         bars = []
@@ -131,7 +131,7 @@ class Chart:
         return "".join(bars)
 
     def outline(self, full_share: float) -> str:
-        """The line over all bars as the path of an SVG shape."""
+        """Return the line over all bars as the path of an SVG shape."""
         width = _short(WIDTH / len(self.counts))
         steps = []
         for share in self.shares:
@@ -141,7 +141,7 @@ class Chart:
 
 
 def _height(share: float, full_share: float) -> float:
-    """The height of a bar; a bar with values is at least one unit high, to be visible."""
+    """Return the height of a bar; a bar with values is at least one unit high, to be visible."""
     if not share:
         return 0.0
     return max(share / full_share * HEIGHT, 1.0)
@@ -155,7 +155,7 @@ class _Bin:
 
 
 def draw_chart(answer: Answer | None, column_type: str, axis: Axis | None = None) -> Chart | None:
-    """The chart of a histogram on an axis, or on one that fits its values; None for values without positions."""
+    """Return the chart of a histogram on an axis, or on one that fits its values; None for values without positions."""
     kind = column_type.partition("(")[0]
     if answer is None or kind not in _DRAWN:
         return None
@@ -172,7 +172,7 @@ def draw_chart(answer: Answer | None, column_type: str, axis: Axis | None = None
 
 
 def _count_values(bins: Sequence[_Bin], edges: Sequence[float]) -> list[float]:
-    """The number of values of each bar."""
+    """Return the number of values of each bar."""
     counts = [0.0] * (len(edges) - 1)
     for source in bins:
         for bar, share in _spread_bin(source, edges):
@@ -181,7 +181,7 @@ def _count_values(bins: Sequence[_Bin], edges: Sequence[float]) -> list[float]:
 
 
 def _read_bins(answer: Answer, kind: str) -> list[_Bin]:
-    """The bins with values; those of integers extend by a half on both sides, so that each value is 1 wide."""
+    """Return the bins with values; those of integers extend by a half on both sides, so that each value is 1 wide."""
     rows = [row for row in answer.rows if row["count"]]
     edges, _ = read_edges(rows)
     if not edges or not all(map(math.isfinite, edges)):
@@ -221,7 +221,7 @@ def _choose_axis(bins: Sequence[_Bin], kind: str) -> Axis:
 
 
 def _whole_edges(lo: float, hi: float) -> list[float]:
-    """Edges whose distance is an integer."""
+    """Return edges whose distance is an integer."""
     step = max(math.ceil((hi - lo) / BARS), 1)
     bars = max(math.ceil((hi - lo) / step), 1)
     return [lo + step * edge for edge in range(bars + 1)]
@@ -236,7 +236,7 @@ def _equal_edges(lo: float, hi: float) -> list[float]:
 
 
 def _cut_tails(bins: Sequence[_Bin]) -> tuple[float, float]:
-    """The range of the values, without a tail that is much longer than the range of all other values."""
+    """Return the range of the values, without a tail that is much longer than the range of all other values."""
     lo = bins[0].lo
     hi = bins[-1].hi
     inner_lo = _bin_at_rank(bins, _TAIL).lo
@@ -252,7 +252,7 @@ def _cut_tails(bins: Sequence[_Bin]) -> tuple[float, float]:
 
 
 def _bin_at_rank(bins: Sequence[_Bin], share: float) -> _Bin:
-    """The bin with the value at a rank, which is a share of all values."""
+    """Return the bin with the value at a rank, which is a share of all values."""
     sums = list(accumulate(source.count for source in bins))
     position = bisect_left(sums, share * sums[-1])
     return bins[min(position, len(bins) - 1)]

@@ -46,7 +46,7 @@ _WIDTHS = (
 
 
 def list_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
-    """The facts of a row of `summary`, in the order in which the page shows them."""
+    """Yield the facts of a row of `summary`, in the order in which the page shows them."""
     if row["column_type"] != "boolean":  # its two values are listed with their counts
         yield from _bound_facts(row)
         yield from _moment_facts(row)
@@ -58,7 +58,7 @@ def list_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def _bound_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
-    """Minimum and maximum, or the only value."""
+    """Yield the minimum and maximum, or the only value."""
     minimum, maximum = format_bounds(row)
     if row["min"] == row["max"]:
         yield from _number_facts(row, "min", "only value", minimum)
@@ -68,14 +68,14 @@ def _bound_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def _moment_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
-    """Mean and standard deviation."""
+    """Yield the mean and standard deviation."""
     for name, heading in (("avg", "mean"), ("std", "deviation")):
         text = format_brief_cell(name, displayed_value(row, name))
         yield from _number_facts(row, name, heading, text)
 
 
 def _number_facts(row: Mapping[str, Any], name: str, heading: str, text: str) -> Iterator[Fact]:
-    """The fact of a cell, marked if it is approximate; none for an empty cell."""
+    """Yield the fact of a cell, marked if it is approximate; none for an empty cell."""
     if displayed_value(row, name) is None:
         return
     marked_text = mark_approximate(text, is_approximate=is_approximate(row, name))
@@ -83,7 +83,7 @@ def _number_facts(row: Mapping[str, Any], name: str, heading: str, text: str) ->
 
 
 def format_bounds(row: Mapping[str, Any]) -> list[str]:
-    """Minimum and maximum as texts; long ones are cut so that they still differ."""
+    """Return the minimum and maximum as texts; long ones are cut so that they still differ."""
     minimum = format_cell("", displayed_value(row, "min"))
     maximum = format_cell("", displayed_value(row, "max"))
     return _shorten_alike([minimum, maximum])
@@ -104,7 +104,7 @@ def _distinct_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def _count_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
-    """Nulls, also if their number is 0, and NaN and infinite values if there are any."""
+    """Yield nulls, also if their number is 0, and NaN and infinite values if there are any."""
     if row["null_count"] == 0:
         yield Fact("nulls", "0")
     for name, heading in _COUNTS.items():
@@ -118,7 +118,7 @@ def _describe_share(count: int, rows: int | None) -> str:
 
 
 def _length_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
-    """Mean and greatest length of texts and byte strings."""
+    """Yield the mean and greatest length of texts and byte strings."""
     if row["max_len"] is None or not row["column_type"].startswith(_TEXT_TYPES):
         return
     length = format_number(row["avg_len"] or 0)
@@ -127,7 +127,7 @@ def _length_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def _age_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
-    """The age of the newest value when the table was analyzed."""
+    """Yield the age of the newest value when the table was analyzed."""
     time_format = _TIME_FORMATS.get(row["column_type"])
     if time_format is None or row["analyzed_at"] is None:
         return
@@ -151,7 +151,7 @@ def _size_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def list_quantiles(answer: Answer | None, row: Mapping[str, Any]) -> list[Fact]:
-    """The quantiles of a column; a single fact if their texts were cut to the same beginning."""
+    """Return the quantiles of a column; a single fact if their texts were cut to the same beginning."""
     if answer is None:
         return []
     quantiles = [quantile for quantile in answer.rows if quantile["value"] is not None]
@@ -182,14 +182,14 @@ def _quantile_name(quantile: Mapping[str, Any]) -> str:
 
 
 def _is_approximate_quantile(quantile: Mapping[str, Any]) -> bool:
-    """Whether the rank may be off, or the value without an ellipsis that says so."""
+    """Return whether the rank may be off, or the value without an ellipsis that says so."""
     if quantile["error"] != 0:
         return True
     return not quantile["exact"] and not is_cut(quantile["value"])
 
 
 def describe_precision(answer: Answer | None) -> str:
-    """The possible error of the quantiles; empty if this is unknown."""
+    """Return the possible error of the quantiles; empty if this is unknown."""
     if not answer:
         return ""
     errors = read_column(answer, "error")
@@ -203,7 +203,7 @@ def describe_precision(answer: Answer | None) -> str:
 
 
 def fit_width(facts: Iterable[Fact]) -> str:
-    """The CSS class for the width of the longest number."""
+    """Return the CSS class for the width of the longest number."""
     digits_of_numbers = [_count_digits(fact.text) for fact in facts if fact.is_number]
     longest = max(digits_of_numbers, default=0.0)
     for digits, style in _WIDTHS:
@@ -213,6 +213,6 @@ def fit_width(facts: Iterable[Fact]) -> str:
 
 
 def _count_digits(text: str) -> float:
-    """The width of a number in digits: a comma or point is half as wide, the mark of approximate numbers half wider."""
+    """Measure a number in digits: a comma or point is half as wide, the mark of approximate numbers half wider."""
     punctuation = text.count(",") + text.count(".")
     return len(text) - punctuation / 2 + text.count(APPROXIMATE) / 2

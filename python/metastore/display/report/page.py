@@ -75,7 +75,7 @@ class _Table:
 
 
 def render_page(contents: Contents) -> str:
-    """The whole page. Its security policy allows only its own script and style."""
+    """Return the whole page. Its security policy allows only its own script and style."""
     alerts = find_alerts(contents)
     cards = make_cards(contents, alerts)
     tables = _list_tables(contents)
@@ -116,7 +116,7 @@ def render_page(contents: Contents) -> str:
 
 
 def _pack(cards: Sequence[Card]) -> list[str]:
-    """The contents of cards: JSON arrays of HTML, as gzip in Base64."""
+    """Return the contents of cards: JSON arrays of HTML, as gzip in Base64."""
     module: Any = _environment().get_template("card.html").module
     packs = []
     for first in range(0, len(cards), _CARDS_PER_PACK):
@@ -128,7 +128,7 @@ def _pack(cards: Sequence[Card]) -> list[str]:
 
 
 def _list_earlier_parts(before: Contents | None, subject: str) -> list[str]:
-    """The caption of the earlier snapshot, without its table if that is the same."""
+    """Return the caption of the earlier snapshot, without its table if that is the same."""
     if before is None:
         return []
     parts = list_caption_parts(before.summary)
@@ -184,7 +184,7 @@ def _list_tables(contents: Contents) -> list[_Table]:
 
 
 def _savings(history: Answer, *, is_recorded: bool) -> str:
-    """The savings by pruning, in a sentence."""
+    """Return the savings by pruning, in a sentence."""
     if not len(history):
         return _NO_QUERY if is_recorded else _NO_HISTORY
     total = _sum_cells(history, "files_total")
