@@ -54,7 +54,7 @@ def store(tmp_path_factory):
     )
     (block,) = (indexed.block for indexed in coverage.blocks)
     # The rows in the list of files of `analyzed_tables` are 1; `evidence` compares with those of the table.
-    return found, facts, analyzed_tables.Manifest(analyzed_tables.IDENTITY, (block,))
+    return found, facts, analyzed_tables.Manifest(table=analyzed_tables.IDENTITY, blocks=(block,))
 
 
 def gather_facts(store, kinds, files=None):

@@ -36,7 +36,7 @@ table = TableIdentity("iceberg", "u", "l", "n")
 store = Store.open(sys.argv[1] + "/_metastore", writable=True)
 print(store.read())
 try:
-    store.commit(table, lambda old: Manifest(table))
+    store.commit(table, lambda old: Manifest(table=table))
 except StoreNotWritable as e:
     print(e)
 """
@@ -188,7 +188,7 @@ table = TableIdentity("iceberg", "u", "l", "n")
 store = Store.open(uri, writable=True)
 for i in range(count):
     def add(old, mark=f"{name}-{i}"):
-        base = old or Manifest(table)
+        base = old or Manifest(table=table)
         return replace(base, settings={**base.settings, mark: 1})
     print(store.commit(table, add).sequence, flush=True)
 """

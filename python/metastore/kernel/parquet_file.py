@@ -158,7 +158,10 @@ def list_plain_columns(source: Any, columns: Sequence[FileColumn]) -> frozenset[
     >>> from tempfile import TemporaryDirectory
     >>> from metastore.format.table_column import Column
     >>> from metastore.kernel.parquet_schema import FileColumn
-    >>> columns = [FileColumn(Column(f'["{name}"]', (name,), "bigint", "long"), path=(name,)) for name in ("a", "b")]
+    >>> columns = []
+    >>> for name in ("a", "b"):
+    ...     column = Column(key=f'["{name}"]', path=(name,), type="bigint", encoding="long")
+    ...     columns.append(FileColumn(column, path=(name,)))
     >>> with TemporaryDirectory() as folder:
     ...     pq.write_table(pa.table({"a": [1], "b": ["x"]}), f"{folder}/file")
     ...     sorted(list_plain_columns(f"{folder}/file", columns))

@@ -41,8 +41,8 @@ def index_expressions(expressions: Iterable[Column], columns: Sequence[Column]) 
 
     Example:
         >>> from metastore.format.table_column import Column
-        >>> name = Column("1", ("name",), "string", "binary")
-        >>> lower = Column("expression:0", ("lcase(NAME)",), "string", "binary")
+        >>> name = Column(key="1", path=("name",), type="string", encoding="binary")
+        >>> lower = Column(key="expression:0", path=("lcase(NAME)",), type="string", encoding="binary")
         >>> list(index_expressions([lower], [name]).values()) == [lower]
         True
     """

@@ -83,7 +83,8 @@ def parse_filter(
 
     Example:
         >>> from metastore.format.table_column import Column
-        >>> conjuncts = parse_filter("a > 1 AND NOT a IS NULL", [Column("1", ("a",), "int", "long")], "t")
+        >>> column = Column(key="1", path=("a",), type="int", encoding="long")
+        >>> conjuncts = parse_filter("a > 1 AND NOT a IS NULL", [column], "t")
         >>> [conjunct.text for conjunct in conjuncts]
         ['a > 1', 'NOT a IS NULL']
     """

@@ -90,9 +90,11 @@ class PrunedFiles(Sequence[str]):
         unused: Parts of the filter that can skip no file, each with the reason as a sentence.
 
     Example:
-        >>> skipped = FileVerdict("/t/b.parquet", "SKIPPED", "a > 1", "a")
-        >>> verdicts = (FileVerdict("/t/a.parquet", "KEPT_MAY_MATCH"), skipped)
-        >>> files = PrunedFiles("t", "a > 1", verdicts, "7", True, 2)
+        >>> kept = FileVerdict(path="/t/a.parquet", reason="KEPT_MAY_MATCH")
+        >>> skipped = FileVerdict(path="/t/b.parquet", reason="SKIPPED", conjunct="a > 1", statistic="a")
+        >>> files = PrunedFiles(
+        ...     table="t", filter="a > 1", verdicts=(kept, skipped), snapshot="7", current=True, analyzed=2
+        ... )
         >>> files
         1 of 2 data files of t may have rows with a > 1 (snapshot 7, current)
         >>> files.paths, files.why("/t/b.parquet").sentence
