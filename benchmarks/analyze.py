@@ -55,14 +55,14 @@ def wide_files(work: Path, files: int = 2, rows: int = 20_000, columns: int = 1_
 def create_tables(spark: SparkSession, source: Path, *, wide: bool) -> list[Path]:
     """Makes `ice.db.t` and its Parquet copy `t` with one data file each a source file; returns the Iceberg files."""
     spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
-    first, *others = sorted(str(f) for f in source.glob("*.parquet"))
+    first, *later_files = sorted(str(f) for f in source.glob("*.parquet"))
     spark.read.parquet(first).coalesce(1).writeTo("ice.db.t").create()
-    for file in others:
+    for file in later_files:
         spark.read.parquet(file).coalesce(1).writeTo("ice.db.t").append()
     if wide:  # the source itself
         spark.catalog.createTable("t", str(source), "parquet")
     else:
-        for mode, file in (("overwrite", first), *(("append", file) for file in others)):
+        for mode, file in (("overwrite", first), *(("append", file) for file in later_files)):
             spark.read.parquet(file).coalesce(1).write.saveAsTable("t", format="parquet", mode=mode)
     return [Path(urlparse(row.file_path).path) for row in spark.table("ice.db.t.files").collect()]
 
@@ -135,25 +135,25 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="folder that keeps the generated data")
     parser.add_argument("--on", choices=["disk", "s3"], default="disk", help="where the tables lie (default disk)")
     parser.add_argument("--delay", type=float, default=0, help="milliseconds that each request to S3 waits (default 0)")
-    given = parser.parse_args()
-    work = given.work or Path(tempfile.mkdtemp(prefix="metastore-benchmark-"))
+    options = parser.parse_args()
+    work = options.work or Path(tempfile.mkdtemp(prefix="metastore-benchmark-"))
     work.mkdir(parents=True, exist_ok=True)
     for made_anew in ("ice", "warehouse"):
         shutil.rmtree(work / made_anew, ignore_errors=True)
-    if given.on == "s3":
-        analyze_on_s3.run(given, work)
+    if options.on == "s3":
+        analyze_on_s3.run(options, work)
         return
-    source = wide_files(work, columns=given.columns) if given.wide else tpch(work, "lineitem", given.scale, 4)
+    source = wide_files(work, columns=options.columns) if options.wide else tpch(work, "lineitem", options.scale, 4)
     with spark_session(work) as spark:
-        files = create_tables(spark, source, wide=given.wide)
+        files = create_tables(spark, source, wide=options.wide)
         timed = actions(spark, work, files)
-        slow = {name: timed.pop(name) for name in list(timed) if given.wide and name.startswith("spark")}
-        times = alternate(timed, given.runs)
+        slow = {name: timed.pop(name) for name in list(timed) if options.wide and name.startswith("spark")}
+        times = alternate(timed, options.runs)
         store = sum(f.stat().st_size for f in (work / "ice/db/t/_metastore").rglob("*") if f.is_file())
-        times["metastore after appending 1 %"] = after_appends(spark, given.runs)
-        times |= once(spark, given.limit, slow) if slow and given.limit else {}
-    if slow and not given.limit:
-        print({name: [round(one, 2) for one in took] for name, took in times.items()})
+        times["metastore after appending 1 %"] = after_appends(spark, options.runs)
+        times |= once(spark, options.limit, slow) if slow and options.limit else {}
+    if slow and not options.limit:
+        print({name: [round(seconds, 2) for seconds in took] for name, took in times.items()})
         return
     ours = median(times["metastore"])
     rows = [
@@ -161,8 +161,8 @@ def main() -> None:
         for name, t in times.items()
     ]
     data = sum(f.stat().st_size for f in files)
-    columns = {"columns": given.columns} if given.wide else {}
-    report("analyze-wide" if given.wide else "analyze", rows, **columns, data_bytes=data, store_bytes=store)
+    columns = {"columns": options.columns} if options.wide else {}
+    report("analyze-wide" if options.wide else "analyze", rows, **columns, data_bytes=data, store_bytes=store)
 
 
 if __name__ == "__main__":

@@ -34,26 +34,26 @@ TABLES = {
 """Of each format the table's name, its folder, and the folder of the data files below it."""
 
 
-def run(given: Namespace, work: Path) -> None:
+def run(options: Namespace, work: Path) -> None:
     """Measures wall and CPU seconds of both, of each format, in turn in one Spark."""
     os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")
-    source = tpch(work, "lineitem", given.scale, FILES)
+    source = tpch(work, "lineitem", options.scale, FILES)
     before = object_store.children()
-    with object_store.running(given.delay / 1000) as address:
+    with object_store.running(options.delay / 1000) as address:
         servers = object_store.children() - before
         with spark_session(work, **make_settings(address)) as spark:
             create_tables(spark, source)
             rows = []
             for name in TABLES:
-                rows += measure(spark, name, address, servers, given.runs)
-    report(f"analyze-s3-{given.delay:g}ms", rows, scale=given.scale, files=FILES, delay_ms=given.delay)
+                rows += measure(spark, name, address, servers, options.runs)
+    report(f"analyze-s3-{options.delay:g}ms", rows, scale=options.scale, files=FILES, delay_ms=options.delay)
 
 
 def make_settings(address: str) -> dict[str, str]:
     """Makes the settings of a Spark with the three formats on an S3 server."""
-    found = [*jars.fetch_all("iceberg-4.1"), *jars.fetch_all("delta-4.1"), *fetch_locked(LOCK)]
+    jar_paths = [*jars.fetch_all("iceberg-4.1"), *jars.fetch_all("delta-4.1"), *fetch_locked(LOCK)]
     return {
-        "spark.jars": ",".join(map(str, found)),
+        "spark.jars": ",".join(map(str, jar_paths)),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
@@ -70,11 +70,11 @@ def make_settings(address: str) -> dict[str, str]:
 def create_tables(spark: SparkSession, source: Path) -> None:
     """Writes the same rows in each format, a data file for each source file."""
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
-    first, *others = sorted(str(file) for file in source.glob("*.parquet"))
+    first, *later_files = sorted(str(file) for file in source.glob("*.parquet"))
     spark.read.parquet(first).coalesce(1).writeTo(TABLES["iceberg"][0]).create()
-    for file in others:
+    for file in later_files:
         spark.read.parquet(file).coalesce(1).writeTo(TABLES["iceberg"][0]).append()
-    for file in (first, *others):
+    for file in (first, *later_files):
         for name in ("delta", "parquet"):
             spark.read.parquet(file).coalesce(1).write.format(name).mode("append").save(TABLES[name][1])
     for name, (_, folder, data) in TABLES.items():
@@ -96,7 +96,7 @@ def measure(spark: SparkSession, name: str, address: str, servers: set[int], run
     results = []
     for what, action in (("metastore", ours), ("spark", sparks)):
         taken = [_measure_once(spark, action, servers) for _ in range(runs + 1)][1:]
-        best = min(taken, key=lambda one: one["cpu"])
+        best = min(taken, key=lambda run_: run_["cpu"])
         sys.stderr.write(f"{name} {what}: {best['seconds']:.2f} s, CPU {best['cpu']:.2f} s\n")
         results.append({"format": name, "what": what, **best})
     results[0]["cpu_ratio"] = results[0]["cpu"] / results[1]["cpu"]

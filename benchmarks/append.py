@@ -48,10 +48,10 @@ READ: Counter[str] = Counter()
 class Reads(Store):
     """A store that counts the objects that are read as a whole."""
 
-    def read_bytes(self, name: str, *rest: object) -> bytes:
+    def read_bytes(self, name: str, *arguments: object) -> bytes:
         """The bytes of an object."""
         READ[object_kind(name)] += 1
-        return super().read_bytes(name, *rest)
+        return super().read_bytes(name, *arguments)
 
 
 class Table:
@@ -67,10 +67,10 @@ class Table:
 
     def append(self, number: int) -> None:
         """Add files that were analyzed, each by a task of its own."""
-        for place in self.random.integers(0, 1 << 60, number):
-            file = DataFile(path=f"/w/t/data/{place:016x}.parquet", size=BYTES, rows=ROWS, format="parquet")
-            known = self.pool[self.random.integers(POOL)]
-            rows = [(ordinal, 0, one) for ordinal, one in enumerate(known)]
+        for random_turn in self.random.integers(0, 1 << 60, number):
+            file = DataFile(path=f"/w/t/data/{random_turn:016x}.parquet", size=BYTES, rows=ROWS, format="parquet")
+            file_statistics = self.pool[self.random.integers(POOL)]
+            rows = [(ordinal, 0, column_statistics) for ordinal, column_statistics in enumerate(file_statistics)]
             content = BlockContent("full", COLUMNS, (file,), block_rows(rows))
             self.blocks.append(write_block(self.store.put, content, IDENTITY, {}))
             self.files.append(file)
@@ -97,8 +97,8 @@ class Table:
             local=True,
             snapshot_sql="db.t",
         )
-        known = manifest.blocks if manifest else ()
-        coverage = Coverage(read_block_files(self.store, [*known, *self.blocks]), facts.files)
+        blocks = manifest.blocks if manifest else ()
+        coverage = Coverage(read_block_files(self.store, [*blocks, *self.blocks]), facts.files)
         nodes = manifest.nodes if manifest and keep else ()
         level = write_table_level(self.store, facts, coverage, TableLevelOptions(), nodes=nodes)
         if keep:
@@ -123,12 +123,12 @@ class Table:
             "price": pa.array(np.round(random.gamma(2, 50, ROWS), 2)),
             "shop": pa.array([f"shop {n:05}" for n in np.minimum(random.zipf(1.3, ROWS), 20_000)]),
         }
-        found = []
+        results = []
         for column in COLUMNS:
             kernel = ColumnKernel(column)
             kernel.add(arrays[column.name])
-            found.append(kernel.finish(ROWS))
-        return found
+            results.append(kernel.finish(ROWS))
+        return results
 
 
 def main() -> None:
@@ -136,14 +136,14 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--files", type=int, default=1_000)
     arguments.add_argument("--runs", type=int, default=3)
-    asked = arguments.parse_args()
+    options = arguments.parse_args()
     times: dict[bool, list[float]] = {True: [], False: []}
     reads: dict[bool, list[int]] = {True: [], False: []}
     with tempfile.TemporaryDirectory() as folder:
         table = Table(folder)
-        table.append(asked.files)
+        table.append(options.files)
         first, first_reads = seconds(lambda: table.analyze(keep=True)), sum(READ[kind] for kind in DETAILS)
-        for _ in range(asked.runs):
+        for _ in range(options.runs):
             table.append(1)
             for keep in (False, True):
                 READ.clear()
@@ -162,7 +162,7 @@ def main() -> None:
             "detail objects read": median(reads[True]),
         },
     ]
-    report("append", rows, files=asked.files, columns=len(COLUMNS), rows_of_a_file=ROWS)
+    report("append", rows, files=options.files, columns=len(COLUMNS), rows_of_a_file=ROWS)
 
 
 if __name__ == "__main__":

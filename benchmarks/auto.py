@@ -57,14 +57,14 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--files", type=int, default=10)
     parser.add_argument("--runs", type=int, default=5)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, spark_session(Path(folder)) as spark:
-        rows = str(tpch(Path(folder), "lineitem", asked.scale, 1))
-        tables = {mode: create(spark, mode, rows, asked.files) for mode in MODES}
+        rows = str(tpch(Path(folder), "lineitem", options.scale, 1))
+        tables = {mode: create(spark, mode, rows, options.files) for mode in MODES}
         spark.read.parquet(rows).sample(0.01, seed=1).coalesce(1).createOrReplaceTempView("more")
         times: dict[str, list[float]] = {mode: [] for mode in MODES}
         later: dict[str, list[tuple[float, float]]] = {mode: [] for mode in MODES}
-        for run in range(asked.runs + 1):
+        for run in range(options.runs + 1):
             for mode, table in tables.items():
                 spark.conf.set("spark.metastore.analyze.auto", mode)
                 took = seconds(lambda table=table: spark.sql(f"INSERT INTO {table} SELECT * FROM more"))
@@ -72,7 +72,7 @@ def main() -> None:
                 if run:
                     times[mode].append(took)
                     later[mode].append(waited)
-        found = [
+        results = [
             {
                 "analyze.auto": mode,
                 "write s": median(times[mode]),
@@ -82,7 +82,7 @@ def main() -> None:
             }
             for mode in MODES
         ]
-        report("auto", found, scale=asked.scale, files=asked.files, runs=asked.runs)
+        report("auto", results, scale=options.scale, files=options.files, runs=options.runs)
 
 
 if __name__ == "__main__":

@@ -180,9 +180,9 @@ def queries() -> Iterator[Query]:
     """All queries."""
     for kind, filters in FILTERS.items():
         yield from (Query(kind, f"events WHERE {where}") for where in filters)
-    for (on, right), left in itertools.product(PAIRS.items(), LEFT):
-        also = RIGHT[right[-1]] if LEFT.index(left) % 2 else "true"
-        where = "e.id < 20000" if right[-1] == "f" and left == "true" else left
+    for (on, right), left_side in itertools.product(PAIRS.items(), LEFT):
+        also = RIGHT[right[-1]] if LEFT.index(left_side) % 2 else "true"
+        where = "e.id < 20000" if right[-1] == "f" and left_side == "true" else left_side
         yield Query("two tables", f"events e JOIN {right} ON {on} WHERE {where} AND {also}")
     yield from (Query("semi and anti joins", text) for text in SEMI_JOINS)
     for filters in LARGER_FILTERS:
@@ -240,13 +240,15 @@ def tables(scale: float) -> dict[str, pa.Table]:
     return {name: pa.table(columns) for name, columns in zip(TABLES, (events, visits, users, places), strict=True)}
 
 
-def truth(rows: dict[str, pa.Table], asked: list[Query]) -> list[int]:
+def truth(rows: dict[str, pa.Table], asked_queries: list[Query]) -> list[int]:
     """The true numbers of rows."""
     with duckdb.connect() as engine:
         for name, table in rows.items():
             engine.register(name, table)
         engine.sql("SET TimeZone = 'UTC'")
-        return [int(engine.sql(f"SELECT count(*) FROM {dialect(one.text)}").fetchall()[0][0]) for one in asked]
+        return [
+            int(engine.sql(f"SELECT count(*) FROM {dialect(query.text)}").fetchall()[0][0]) for query in asked_queries
+        ]
 
 
 def dialect(text: str) -> str:
@@ -267,8 +269,8 @@ def load(spark: Any, rows: dict[str, pa.Table], folder: Path, ways: list[str]) -
         files = folder / name
         files.mkdir()
         size = -(-table.num_rows // (FILES if name == "events" else 2))
-        for place, start in enumerate(range(0, table.num_rows, size)):
-            pq.write_table(table.slice(start, size), files / f"{place:02d}.parquet")
+        for number, start in enumerate(range(0, table.num_rows, size)):
+            pq.write_table(table.slice(start, size), files / f"{number:02d}.parquet")
         frame = spark.read.parquet(str(files))
         frame.limit(0).writeTo(f"ice.db.{name}").using("iceberg").create()
         for file in sorted(files.iterdir()):
@@ -299,7 +301,7 @@ class Estimates:
     milliseconds: tuple[float, ...]
 
 
-def estimates(spark: Any, way: str, asked: list[Query]) -> list[Estimates]:
+def estimates(spark: Any, way: str, asked_queries: list[Query]) -> list[Estimates]:
     """What the optimizer takes the rows to be."""
     session = spark.newSession()
     prefix = {
@@ -314,7 +316,10 @@ def estimates(spark: Any, way: str, asked: list[Query]) -> list[Estimates]:
     session.conf.set("spark.metastore.enabled", str(way == "metastore").lower())
     if way == "iceberg":
         session.conf.set("spark.sql.iceberg.report-column-stats", "true")
-    texts = [reduce(lambda text, name: text.replace(f"{name} ", f"{prefix}{name} "), TABLES, one.text) for one in asked]
+    texts = [
+        reduce(lambda text, name: text.replace(f"{name} ", f"{prefix}{name} "), TABLES, query.text)
+        for query in asked_queries
+    ]
     for text in texts[:WARM_UP]:
         optimized(session, text, cold=False)
     cold, cached = ([optimized(session, text, cold=cold) for text in texts] for cold in (True, False))
@@ -345,20 +350,22 @@ def q_error(estimate: float | None, true: int) -> float | None:
     return max(max(estimate, 1) / max(true, 1), max(true, 1) / max(estimate, 1))
 
 
-def summary(kind: str, way: str, told: list[Estimates], true: list[int]) -> dict[str, Any]:
+def summary(kind: str, way: str, estimated: list[Estimates], true: list[int]) -> dict[str, Any]:
     """The errors of some queries; of those that Spark could plan."""
-    errors = [q_error(one.rows, rows) for one, rows in zip(told, true, strict=True)]
-    known = [error for error in errors if error is not None]
-    cold, cached = (float(np.nanmedian(times)) for times in zip(*(one.milliseconds for one in told), strict=True))
+    errors = [q_error(estimate.rows, rows) for estimate, rows in zip(estimated, true, strict=True)]
+    finite_errors = [error for error in errors if error is not None]
+    cold, cached = (
+        float(np.nanmedian(times)) for times in zip(*(estimate.milliseconds for estimate in estimated), strict=True)
+    )
     return {
         "kind": kind,
         "way": way,
         "queries": len(errors),
-        "failed": len(errors) - len(known),
-        "median": float(np.median(known)),
-        "p90": float(np.quantile(known, 0.9)),
-        "largest": max(known),
-        "mean": math.exp(float(np.mean(np.log(known)))),
+        "failed": len(errors) - len(finite_errors),
+        "median": float(np.median(finite_errors)),
+        "p90": float(np.quantile(finite_errors, 0.9)),
+        "largest": max(finite_errors),
+        "mean": math.exp(float(np.mean(np.log(finite_errors)))),
         "cold ms": round(cold, 1),
         "ms": round(cached, 1),
     }
@@ -372,25 +379,30 @@ def main() -> None:
     parser.add_argument(
         "--verbose", action="store_true", help="show every query of which we are more than 1.5 times off"
     )
-    given = parser.parse_args()
-    asked, rows = list(queries()), tables(given.scale)
-    true = truth(rows, asked)
+    options = parser.parse_args()
+    asked_queries, rows = list(queries()), tables(options.scale)
+    true = truth(rows, asked_queries)
     with tempfile.TemporaryDirectory() as work, spark_session(Path(work)) as spark:
         (Path(work) / "files").mkdir()
-        load(spark, rows, Path(work) / "files", given.ways)
-        told = {way: estimates(spark, way, asked) for way in given.ways}
-    kinds = {kind: [place for place, one in enumerate(asked) if one.kind == kind] for kind in [q.kind for q in asked]}
+        load(spark, rows, Path(work) / "files", options.ways)
+        estimated = {way: estimates(spark, way, asked_queries) for way in options.ways}
+    kinds = {
+        kind: [position for position, query in enumerate(asked_queries) if query.kind == kind]
+        for kind in [q.kind for q in asked_queries]
+    }
     results = [
-        summary(kind, way, [told[way][place] for place in places], [true[place] for place in places])
-        for kind, places in kinds.items()
-        for way in given.ways
+        summary(
+            kind, way, [estimated[way][position] for position in positions], [true[position] for position in positions]
+        )
+        for kind, positions in kinds.items()
+        for way in options.ways
     ]
-    if given.verbose:
-        for one, estimate, t in zip(asked, told["metastore"], true, strict=True):
+    if options.verbose:
+        for query, estimate, t in zip(asked_queries, estimated["metastore"], true, strict=True):
             error = q_error(estimate.rows, t)
             if error is None or error > 1.5:
-                print(error, estimate.rows, t, one.text)
-    report("cardinality", results, scale=given.scale)
+                print(error, estimate.rows, t, query.text)
+    report("cardinality", results, scale=options.scale)
 
 
 if __name__ == "__main__":

@@ -38,11 +38,11 @@ def write(folder: Path, files: int, rows: int) -> None:
         table = pa.table(
             {
                 "id": ids,
-                "customer": pa.array([f"{one:016x}" for one in customers]),
+                "customer": pa.array([f"{customer:016x}" for customer in customers]),
                 "country": COUNTRIES[random.integers(0, 3, rows) + number % 37],
                 "day": pa.array(19_000 + number // 10 + np.zeros(rows, np.int32), pa.int32()).cast(pa.date32()),
                 "amount": random.random(rows) * 1000,
-                "note": pa.array([f"note {one % 9973}" for one in ids]),
+                "note": pa.array([f"note {row_id % 9973}" for row_id in ids]),
             }
         )
         pq.write_table(table, folder / f"{number:05d}.parquet")
@@ -64,16 +64,16 @@ def filters(folder: Path, files: int, rows: int) -> dict[str, str]:
 
 def count_by_duckdb(paths: list[str], condition: str) -> tuple[int, float]:
     """Rows, and the sum of their amounts."""
-    wanted = duckdb.read_parquet(paths).filter(condition)
-    ((rows, amount),) = wanted.aggregate("count(*), coalesce(sum(amount), 0)").fetchall()
+    matching = duckdb.read_parquet(paths).filter(condition)
+    ((rows, amount),) = matching.aggregate("count(*), coalesce(sum(amount), 0)").fetchall()
     return int(rows), round(float(amount), 3)
 
 
 def count_by_polars(paths: list[str], condition: str) -> tuple[int, float]:
     """Rows, and the sum of their amounts."""
-    wanted = pl.scan_parquet(paths).filter(pl.sql_expr(condition))
-    found = wanted.select(pl.len().alias("rows"), pl.col("amount").sum()).collect().row(0)
-    return int(found[0]), round(float(found[1]), 3)
+    matching = pl.scan_parquet(paths).filter(pl.sql_expr(condition))
+    totals = matching.select(pl.len().alias("rows"), pl.col("amount").sum()).collect().row(0)
+    return int(totals[0]), round(float(totals[1]), 3)
 
 
 def main() -> None:
@@ -91,16 +91,16 @@ def main() -> None:
             metastore.analyze(spark, f"parquet.`{folder}`", progress=False)
         everything = sorted(str(path) for path in folder.glob("*.parquet"))
         rows = []
-        for what, condition in filters(folder, options.files, options.rows).items():
+        for description, condition in filters(folder, options.files, options.rows).items():
             rows += [
-                measure(what, engine, count, folder, everything, condition, options.runs)
+                measure(description, engine, count, folder, everything, condition, options.runs)
                 for engine, count in {"DuckDB": count_by_duckdb, "Polars": count_by_polars}.items()
             ]
     report("engines", rows, files=options.files, rows_of_file=options.rows)
 
 
 def measure(
-    what: str,
+    description: str,
     engine: str,
     count: Callable[[list[str], str], tuple[int, float]],
     folder: Path,
@@ -127,13 +127,13 @@ def measure(
         answers["without"] = count(everything, condition)
 
     times = alternate({"without": without, "with": with_prune, "again": again}, runs)
-    assert len(set(answers.values())) == 1, (what, engine, answers)
-    kept = len(metastore.open(folder).prune(condition))
-    before, after, later = (median(times[one]) for one in ("without", "with", "again"))
+    assert len(set(answers.values())) == 1, (description, engine, answers)
+    kept_files = len(metastore.open(folder).prune(condition))
+    before, after, later = (median(times[way]) for way in ("without", "with", "again"))
     return {
-        "condition": what,
+        "condition": description,
         "engine": engine,
-        "files": kept,
+        "files": kept_files,
         "of": len(everything),
         "without_s": before,
         "with_s": after,

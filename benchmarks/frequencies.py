@@ -77,10 +77,10 @@ def columns(first: int, rows: int, total: int) -> dict[str, Any]:
 def write(folder: Path, first: int, rows: int, total: int) -> tuple[str, int, int]:
     """Writes one data file; returns its path, size and number of rows."""
     values = columns(first, rows, total)
-    arrays = [pa.array(one) for one in values.values()]
+    arrays = [pa.array(column_values) for column_values in values.values()]
     fields = [
-        pa.field(name, array.type, metadata={"PARQUET:field_id": str(place)})
-        for place, (name, array) in enumerate(zip(values, arrays, strict=True), 1)
+        pa.field(name, array.type, metadata={"PARQUET:field_id": str(ordinal)})
+        for ordinal, (name, array) in enumerate(zip(values, arrays, strict=True), 1)
     ]
     table, path = pa.table(arrays, schema=pa.schema(fields)), folder / f"{first:012}.parquet"
     pq.write_table(table, path, use_dictionary=["skewed"], compression="snappy", row_group_size=1 << 20)
@@ -97,9 +97,9 @@ def filled(spark: SparkSession, name: str, total: int, files: int) -> list[str]:
     folder = Path(table.location().removeprefix("file:")) / "data"
     folder.mkdir(parents=True, exist_ok=True)
     starts = [number * total // files for number in range(files + 1)]
-    with ProcessPoolExecutor(2, get_context("spawn")) as others:
-        writing = [others.submit(write, folder, first, end - first, total) for first, end in pairwise(starts)]
-        written = [one.result() for one in writing]
+    with ProcessPoolExecutor(2, get_context("spawn")) as workers:
+        writing = [workers.submit(write, folder, first, end - first, total) for first, end in pairwise(starts)]
+        written = [task.result() for task in writing]
     append = table.newAppend()
     for path, size, rows in written:
         builder = iceberg.DataFiles.builder(table.spec()).withPath(path).withFormat("parquet")
@@ -116,22 +116,24 @@ def checked(opened: Statistics, paths: Sequence[str], total: int) -> list[dict[s
     """
     database = duckdb.connect(config={"memory_limit": "6GB", "threads": "2"})
     snapshot = opened._snapshots[-1]  # noqa: SLF001 - which objects hold a column's list stands in the manifest
-    known = {row["column"]: row for row in opened._store.get(snapshot.summary).to_pylist()}  # noqa: SLF001 - as above
+    summaries = {row["column"]: row for row in opened._store.get(snapshot.summary).to_pylist()}  # noqa: SLF001 - as above
     rows = []
-    for place, column in enumerate(snapshot.columns):
-        facts = known[place]
-        held = [ref.object for ref in snapshot.frequencies if place in ref.columns]
+    for ordinal, column in enumerate(snapshot.columns):
+        facts = summaries[ordinal]
+        list_objects = [ref.object for ref in snapshot.frequencies if ordinal in ref.columns]
         value = f"encode({column.name})" if column.encoding == "binary" else column.name
         counted = f"SELECT {value} AS v, count(*) AS n FROM read_parquet($paths) GROUP BY 1"
         database.execute(f"CREATE OR REPLACE TEMP TABLE truth AS {counted}", {"paths": list(paths)})
         duplicates = facts["frequencies"] == "duplicates"
-        wanted = f"SELECT count(*), sum(hash(v, n)), sum(n) FROM truth WHERE n > {int(duplicates)}"
-        truth = database.execute(wanted).fetchone()
+        expected_query = f"SELECT count(*), sum(hash(v, n)), sum(n) FROM truth WHERE n > {int(duplicates)}"
+        truth = database.execute(expected_query).fetchone()
         distinct, singles = database.execute("SELECT count(*), count(*) FILTER (n = 1) FROM truth").fetchone() or (0, 0)
-        objects = [f"{opened.location.removeprefix('file:')}/_metastore/objects/{ref.name}" for ref in held]
-        asked = f"SELECT count(*), sum(hash(v, n)), sum(n) FROM (SELECT value_{column.encoding} AS v, frequency AS n"
-        asked += f' FROM read_parquet($objects) WHERE "column" = {place})'
-        listed = database.execute(asked, {"objects": objects}).fetchone() if objects else (0, None, None)
+        objects = [f"{opened.location.removeprefix('file:')}/_metastore/objects/{ref.name}" for ref in list_objects]
+        stored_query = (
+            f"SELECT count(*), sum(hash(v, n)), sum(n) FROM (SELECT value_{column.encoding} AS v, frequency AS n"
+        )
+        stored_query += f' FROM read_parquet($objects) WHERE "column" = {ordinal})'
+        listed = database.execute(stored_query, {"objects": objects}).fetchone() if objects else (0, None, None)
         assert listed == truth, f"{column.name}: listed {listed}, counted {truth}"
         assert (facts["distinct"], facts["distinct_error"], facts["singles"]) == (distinct, 0, singles), facts
         rows.append(
@@ -142,7 +144,7 @@ def checked(opened: Statistics, paths: Sequence[str], total: int) -> list[dict[s
                 "singles": singles,
                 "algorithm": facts["frequencies_algorithm"],
                 "listed": truth[0],
-                "list_mb": sum(ref.length for ref in held) >> 20,
+                "list_mb": sum(ref.length for ref in list_objects) >> 20,
                 "plain_mb": distinct * (24 if column.encoding == "binary" else 16) >> 20,
             }
         )
@@ -159,19 +161,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000_000, help="rows of five values each")
     parser.add_argument("--files", type=int, default=10)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="frequencies-") as scratch:
         work = Path(scratch)
         with spark_session(work, **{"spark.local.dir": str(work / "shuffle")}) as spark:
             paths: list[str] = []
-            wrote = seconds(lambda: paths.extend(filled(spark, TABLE, given.rows, given.files)))
+            wrote = seconds(lambda: paths.extend(filled(spark, TABLE, options.rows, options.files)))
             filled(spark, f"{TABLE}_small", 1000, 2)
             metastore.analyze(spark, f"{TABLE}_small", frequencies="exact", progress=False)  # loads what jobs need
             before = peak()
             took = seconds(lambda: metastore.analyze(spark, TABLE, frequencies="exact", progress=False))
             grown = peak() - before
         sys.stderr.write(f"wrote in {wrote:.0f} s, analyzed in {took:.0f} s, driver grew by {grown} MiB\n")
-        rows = checked(metastore.open(str(work / "ice/db/frequencies")), paths, given.rows)
+        rows = checked(metastore.open(str(work / "ice/db/frequencies")), paths, options.rows)
     report("frequencies", rows, seconds=round(took, 1), driver_growth_mib=grown, driver_peak_mib=before + grown)
     largest = max(ANYWAY, *(row["plain_mb"] for row in rows))
     assert grown < largest, f"the driver grew by {grown} MiB, the largest list has {largest} MiB"

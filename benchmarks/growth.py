@@ -122,16 +122,16 @@ def main() -> None:
     parser.add_argument("--files", type=int, nargs="+", default=[20_000, 100_000])
     parser.add_argument("--manifests", type=int, nargs="+", default=[1_000, 10_000])
     parser.add_argument("--runs", type=int, default=3)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     traffic = Traffic()
     rows = []
     with tempfile.TemporaryDirectory() as folder, spark_session(Path(folder)) as spark:
         analyses(spark, traffic, SMALL, 3)
-        for files in asked.files:
-            rows += analyses(spark, traffic, files, asked.runs)
+        for files in options.files:
+            rows += analyses(spark, traffic, files, options.runs)
         store = Store.open(f"{folder}/ice/db/growth_{SMALL}/_metastore", writable=True)
-        for manifests in asked.manifests:
-            rows += collections(store, traffic, manifests, asked.runs)
+        for manifests in options.manifests:
+            rows += collections(store, traffic, manifests, options.runs)
     report("growth", rows, rows_of_a_file=ROWS)
 
 

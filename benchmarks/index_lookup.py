@@ -196,18 +196,18 @@ def look_up(path: str, ordinals: list[int]) -> int:
     assert manifest is not None
     block = manifest.blocks[0]
     files = store.get(block.files, ["file", "path", "size"])
-    kept = 0
+    read_bytes = 0
     for ref in block.summary:
-        wanted = [ordinal for ordinal in ordinals if ordinal in ref.columns]
-        if wanted:
-            rows = _row_groups(Path(path) / "objects" / ref.object.name, ref, wanted, files.num_rows)
-            kept += sum(_evaluate(rows, block.columns[ordinal], ordinal) for ordinal in wanted)
-    return kept
+        chosen_ordinals = [ordinal for ordinal in ordinals if ordinal in ref.columns]
+        if chosen_ordinals:
+            rows = _row_groups(Path(path) / "objects" / ref.object.name, ref, chosen_ordinals, files.num_rows)
+            read_bytes += sum(_evaluate(rows, block.columns[ordinal], ordinal) for ordinal in chosen_ordinals)
+    return read_bytes
 
 
-def _row_groups(path: Path, ref: SummaryRef, wanted: list[int], files: int) -> pa.Table:
+def _row_groups(path: Path, ref: SummaryRef, ordinals: list[int], files: int) -> pa.Table:
     per_group = object_layout.columns_per_row_group(files)
-    groups = sorted({ref.columns.index(ordinal) // per_group for ordinal in wanted})
+    groups = sorted({ref.columns.index(ordinal) // per_group for ordinal in ordinals})
     with pa.memory_map(str(path)) as source:
         metadata = _verified_footer(source, ref.object)
         _verify_chunks(source, metadata, groups)
@@ -229,9 +229,9 @@ def _verify_chunks(source: pa.NativeFile, metadata: pq.FileMetaData, groups: lis
             chunk = row_group.column(ordinal)
             if chunk.path_in_schema in PLANNER:
                 source.seek(chunk.data_page_offset)
-                place = 16 * (group * row_group.num_columns + ordinal)
-                found = hashlib.sha256(source.read(chunk.total_compressed_size)).digest()[:16]
-                assert found == digests[place : place + 16]
+                offset = 16 * (group * row_group.num_columns + ordinal)
+                digest = hashlib.sha256(source.read(chunk.total_compressed_size)).digest()[:16]
+                assert digest == digests[offset : offset + 16]
 
 
 def _evaluate(rows: pa.Table, column: Column, ordinal: int) -> int:
@@ -244,12 +244,12 @@ def _evaluate(rows: pa.Table, column: Column, ordinal: int) -> int:
 def _values(size: Size) -> Wanted:
     """The columns that a query asks for and the stored value of each that it wants: one that a middle file holds."""
     chosen = np.random.default_rng(1).choice(size.columns, min(LOOKED_UP, size.columns), replace=False)
-    found = {}
+    row_groups = {}
     for ordinal in sorted(chosen.tolist()):
         column = _schema_column(ordinal)
         lo, _ = _bounds(column, ordinal % 4, np.random.default_rng(ordinal), size.files)
-        found[ordinal] = column, lo[size.files // 2]
-    return found
+        row_groups[ordinal] = column, lo[size.files // 2]
+    return row_groups
 
 
 def _literal(column: Column, value: object) -> str:
@@ -267,24 +267,25 @@ def _literal(column: Column, value: object) -> str:
     return texts.get(column.type, f"CAST({number}L AS {column.type})")
 
 
-def _planner(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dict[str, object]:
+def _planner(spark: SparkSession, path: Path, size: Size, looked_up: Wanted) -> dict[str, object]:
     """What the driver's planner needs, in milliseconds, and how many files it leaves."""
     ddl = ", ".join(f"column_{i:04} {TYPES[i % len(TYPES)]}" for i in range(size.columns))
-    query = " AND ".join(f"{column.path[0]} = {_literal(column, value)}" for column, value in wanted.values())
+    query = " AND ".join(f"{column.path[0]} = {_literal(column, value)}" for column, value in looked_up.values())
     java = find_shim_package(spark).scan.LookupTimer
     listing = path.with_suffix(".txt")
     listed = _files(size.files)
     lines = (
-        f"{one} {path}\n" for one, path in zip(listed["size"].to_pylist(), listed["path"].to_pylist(), strict=True)
+        f"{file_size} {path}\n"
+        for file_size, path in zip(listed["size"].to_pylist(), listed["path"].to_pylist(), strict=True)
     )
     listing.write_text("".join(lines))
-    every = " AND ".join(f"{column.path[0]} >= {_literal(column, _lowest(column))}" for column, _ in wanted.values())
+    every = " AND ".join(f"{column.path[0]} >= {_literal(column, _lowest(column))}" for column, _ in looked_up.values())
     in_order, unselective, clustered = (
         java.open(spark._jsparkSession, ddl, str(path), TABLE.uuid, where, str(listing))  # noqa: SLF001
         for where in (query, every, "column_0000 >= 0")
     )
     timers = [in_order, in_order.inRandomOrder()]
-    cold, any_order = (_milliseconds(lambda one=one: one.nanos(BATCH, *COLD), WARM_UP, RUNS) for one in timers)
+    cold, any_order = (_milliseconds(lambda timer=timer: timer.nanos(BATCH, *COLD), WARM_UP, RUNS) for timer in timers)
     relisted, cached = (
         _milliseconds(lambda how=how: in_order.nanos(BATCH, *how), 1000, 200) for how in (RELISTED, CACHED)
     )
@@ -304,10 +305,10 @@ def _planner(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dic
         "target cached ms": size.cached,
         **estimates,
         **{
-            f"{what}, {'cold' if cold_run else 'cached'} ms": round(
-                _milliseconds(partial(clustered.asking, what, BATCH, cold_run), WARM_UP, RUNS), 1
+            f"{rule}, {'cold' if cold_run else 'cached'} ms": round(
+                _milliseconds(partial(clustered.asking, rule, BATCH, cold_run), WARM_UP, RUNS), 1
             )
-            for what in ("limit", "top", "join", "aggregate")
+            for rule in ("limit", "top", "join", "aggregate")
             for cold_run in (True, False)
         },
         "kept": timers[0].kept(),
@@ -318,10 +319,10 @@ def _milliseconds(nanos: Callable[[], list[int]], warm_up: int, runs: int) -> fl
     """The median of some runs, which come in batches."""
 
     def measured(most: int) -> list[float]:
-        until, found = time.perf_counter() + LONGEST, []
-        while len(found) < most and time.perf_counter() < until:
-            found += [one / 1e6 for one in nanos()]
-        return found
+        until, milliseconds = time.perf_counter() + LONGEST, []
+        while len(milliseconds) < most and time.perf_counter() < until:
+            milliseconds += [nanoseconds / 1e6 for nanoseconds in nanos()]
+        return milliseconds
 
     measured(warm_up)
     return median(measured(runs))
@@ -331,19 +332,19 @@ def _lowest(column: Column) -> object:
     return b"0000000000000" if column.encoding == "binary" else 0
 
 
-def _alternatives(spark: SparkSession, store: Path, size: Size, wanted: Wanted) -> dict[str, object]:
+def _alternatives(spark: SparkSession, store: Path, size: Size, looked_up: Wanted) -> dict[str, object]:
     path, paths = store.with_suffix(".parquet"), _paths(size.files)
     if not path.exists():
         columns = [_schema_column(i) for i in range(size.columns)]
         rows = ((column.path[0], _column(column, i, size.files)) for i, column in enumerate(columns))
         one_table.write(path, paths, rows)
-    asked = {column.path[0]: (str(column.encoding), value) for column, value in wanted.values()}
-    by_spark = partial(one_table.kept_by_spark, spark, path, asked)
+    keys = {column.path[0]: (str(column.encoding), value) for column, value in looked_up.values()}
+    by_spark = partial(one_table.kept_by_spark, spark, path, keys)
     by_spark()
     return {
-        "same index by pyarrow ms": round(_timed(lambda: look_up(str(store), list(wanted))), 1),
+        "same index by pyarrow ms": round(_timed(lambda: look_up(str(store), list(looked_up))), 1),
         "one table MB": round(path.stat().st_size / 1e6, 1),
-        "one table by pyarrow ms": round(_timed(lambda: one_table.kept_by_pyarrow(path, asked, paths), 3), 1),
+        "one table by pyarrow ms": round(_timed(lambda: one_table.kept_by_pyarrow(path, keys, paths), 3), 1),
         "one table by Spark ms": round(_timed(by_spark, 3), 1),
     }
 
@@ -361,7 +362,7 @@ def measure(spark: SparkSession, name: str, size: Size, work: Path) -> dict[str,
         build_store(path, size.files, size.columns)
     built = time.perf_counter() - start
     objects = list((path / "objects").iterdir())
-    wanted = _values(size)
+    looked_up = _values(size)
     return {
         "store": name,
         "files": size.files,
@@ -370,8 +371,8 @@ def measure(spark: SparkSession, name: str, size: Size, work: Path) -> dict[str,
         "build s": round(built, 1),
         "MB": round(sum(path.stat().st_size for path in objects) / 1e6, 1),
         "target MB": size.megabytes,
-        **_planner(spark, path, size, wanted),
-        **_alternatives(spark, path, size, wanted),
+        **_planner(spark, path, size, looked_up),
+        **_alternatives(spark, path, size, looked_up),
     }
 
 

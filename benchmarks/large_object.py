@@ -108,17 +108,22 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=80, help="its row groups (default 80)")
     parser.add_argument("--delay", type=float, default=0, help="milliseconds that each request waits (default 0)")
     parser.add_argument("--work", type=Path, help="folder for the file (default: a temporary one)")
-    given = parser.parse_args()
+    options = parser.parse_args()
     os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")
-    with tempfile.TemporaryDirectory(prefix="metastore-large-", dir=given.work) as folder:
+    with tempfile.TemporaryDirectory(prefix="metastore-large-", dir=options.work) as folder:
         os.environ["SPARK_LOCAL_DIRS"] = folder
         path = Path(folder) / "data.parquet"
-        rows = memory.write(path, given.columns, int(given.gigabytes * 2**30), given.groups)
+        rows = memory.write(path, options.columns, int(options.gigabytes * 2**30), options.groups)
         size = path.stat().st_size
-        with object_store.running(given.delay / 1000, path) as address:
+        with object_store.running(options.delay / 1000, path) as address:
             processes, facts = measure(address, Path(folder))
     assert (facts["table_rows"], facts["refused"]) == (rows, []), facts
-    shape = {"gigabytes": size / 2**30, "columns": given.columns, "row_groups": given.groups, "delay_ms": given.delay}
+    shape = {
+        "gigabytes": size / 2**30,
+        "columns": options.columns,
+        "row_groups": options.groups,
+        "delay_ms": options.delay,
+    }
     report("large-object", processes, **shape, **facts)
     sys.stderr.write(f"{facts['seconds']:.1f} s, {facts['busy_cores']:.2f} of {facts['cores']} cores busy\n")
     peak = max(row["peak_mb"] for row in processes)

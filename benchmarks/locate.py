@@ -29,7 +29,7 @@ KEYS = ("id", "number")
 def write(spark: SparkSession, table: str, files: int, rows: int, columns: int = 2) -> None:
     """Writes and analyzes the table, with so many columns besides the keys."""
     spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
-    more = [f"rand({place}) AS amount{place}" for place in range(columns - 1)]
+    more = [f"rand({number}) AS amount{number}" for number in range(columns - 1)]
     made = spark.range(0, files * rows, 1, files).selectExpr(
         "md5(cast(id AS string)) AS id", "id AS number", "md5(cast(-id AS string)) AS payload", *more
     )
@@ -45,10 +45,10 @@ def keys(spark: SparkSession, column: str, kind: str, count: int, total: int) ->
     return numbers.selectExpr("id AS number" if column == "number" else "md5(cast(id AS string)) AS id")
 
 
-def scanned(spark: SparkSession, table: str, column: str, asked: DataFrame) -> DataFrame:
+def scanned(spark: SparkSession, table: str, column: str, wanted_keys: DataFrame) -> DataFrame:
     """The alternative: all rows of the table joined with the keys."""
     rows = spark.table(table).select(column, "_file", "_pos")
-    return rows.join(asked, column).withColumnRenamed("_file", "path")
+    return rows.join(wanted_keys, column).withColumnRenamed("_file", "path")
 
 
 def run(frame: DataFrame) -> int:
@@ -60,9 +60,9 @@ def measure(
     spark: SparkSession, table: str, total: int, column: str, kind: str, count: int, runs: int
 ) -> dict[str, Any]:
     """What one line of the result tells of so many keys."""
-    asked = keys(spark, column, kind, count, total).cache()
-    asked.count()
-    assert run(metastore.locate(spark, table, column, asked)) == (0 if kind == "absent" else count)
+    wanted_keys = keys(spark, column, kind, count, total).cache()
+    wanted_keys.count()
+    assert run(metastore.locate(spark, table, column, wanted_keys)) == (0 if kind == "absent" else count)
 
     def without(frame: DataFrame) -> None:
         spark.conf.set("spark.metastore.enabled", "false")
@@ -73,13 +73,13 @@ def measure(
 
     times = alternate(
         {
-            "locate": lambda: run(metastore.locate(spark, table, column, asked)),
-            "scan": lambda: without(scanned(spark, table, column, asked)),
+            "locate": lambda: run(metastore.locate(spark, table, column, wanted_keys)),
+            "scan": lambda: without(scanned(spark, table, column, wanted_keys)),
         },
         runs,
     )
     located, all_read = median(times["locate"]), median(times["scan"])
-    asked.unpersist()
+    wanted_keys.unpersist()
     return {
         "column": column,
         "keys": count,

@@ -50,19 +50,19 @@ def table(schema: pa.Schema, rows: list[dict[str, object]]) -> pa.Table:
 
 def write(folder: Path) -> int:
     """Writes the table level of such a table; returns its bytes."""
-    store, found = Store.open(str(folder), writable=True), columns()
+    store, table_columns = Store.open(str(folder), writable=True), columns()
     identity = TableIdentity("iceberg", "00000000-0000-4000-8000-000000000001", "/w/t", "db.t")
     summary, lists, bars = [], [], []
-    for place, column in enumerate(found):
-        listed, edges = values(column, VALUES, place), values(column, BINS + 1, place)
+    for ordinal, column in enumerate(table_columns):
+        listed, edges = values(column, VALUES, ordinal), values(column, BINS + 1, ordinal)
         name = str(column.encoding)
         facts = {"rows": 10**6, "nulls": 0, "nans": 0, "files": 8, "frequencies": "complete", "distinct": VALUES}
         ends = {f"lo_{name}": edges[0], f"hi_{name}": edges[-1], "lo_exact": True, "hi_exact": True}
-        summary.append({"column": place, **facts, **ends, f"percentiles_{name}": edges[:101]})
-        lists += [{"column": place, f"value_{name}": v, "frequency": VALUES - i} for i, v in enumerate(listed)]
+        summary.append({"column": ordinal, **facts, **ends, f"percentiles_{name}": edges[:101]})
+        lists += [{"column": ordinal, f"value_{name}": v, "frequency": VALUES - i} for i, v in enumerate(listed)]
         counts = [1000] * BINS
         bars.append(
-            {"column": place, "kind": "equi_height", f"edges_{name}": edges, "counts": counts, "distincts": counts}
+            {"column": ordinal, "kind": "equi_height", f"edges_{name}": edges, "counts": counts, "distincts": counts}
         )
     ordered, groups = table_lists_layout(table(TABLE_FREQUENCIES, lists), TABLE_FREQUENCIES.empty_table())
     groups_of_bars = split_evenly(COLUMNS, HISTOGRAM_GROUPS)
@@ -71,16 +71,16 @@ def write(folder: Path) -> int:
         "histograms": store.put("table-histograms", table(TABLE_HISTOGRAMS, bars), groups_of_bars),
         "table_files": store.put("table-files", TABLE_FILES.empty_table(), []),
     }
-    whole = SummaryRef(store.put("table-frequencies", ordered, groups), tuple(range(COLUMNS)))
+    frequencies_ref = SummaryRef(store.put("table-frequencies", ordered, groups), tuple(range(COLUMNS)))
     facts = {"exact": True, "files": 8, "files_total": 8, "rows": 10**6, "physical_rows": 10**6}
     snapshot = Snapshot(
         id="1",
         analyzed_at="2026-01-31T12:00:00Z",
         computed="full",
-        columns=found,
+        columns=table_columns,
         size_bytes=1,
         live_size_bytes=1,
-        frequencies=(whole,),
+        frequencies=(frequencies_ref,),
         **facts,
         **put,
     )
@@ -96,9 +96,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         size, chosen = write(folder), random.Random(1)  # noqa: S311 - which columns are asked about
-        kept = metastore.open(str(folder))
-        opened = (lambda: metastore.open(str(folder))) if options.cold else (lambda: kept)
-        asked = {
+        open_table = metastore.open(str(folder))
+        opened = (lambda: metastore.open(str(folder))) if options.cold else (lambda: open_table)
+        questions = {
             "summary": lambda name: opened()._details(name, None, opened()._at(None)),  # noqa: SLF001 - one row of it
             "ten most frequent": lambda name: opened().frequencies(name, 10),
             "histogram, 20 bins": lambda name: opened().histogram(name, 20),
@@ -106,11 +106,11 @@ def main() -> None:
             "all values": lambda name: opened().frequencies(name),
         }
         rows = []
-        for what, ask in asked.items():
+        for name, ask in questions.items():
             ask("column_0")
             names = [f"column_{chosen.randrange(COLUMNS)}" for _ in range(LOOK_UPS)]
             times = [seconds(lambda name=name, ask=ask: ask(name)) for name in names]
-            rows.append({"what": what, "seconds": median(times), "max": max(times), "target": TARGET})
+            rows.append({"what": name, "seconds": median(times), "max": max(times), "target": TARGET})
     report("lookup_cold" if options.cold else "lookup", rows, store_bytes=size)
 
 

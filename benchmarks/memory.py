@@ -69,9 +69,9 @@ def analyze(path: Path, rows: int, number: int) -> None:
     """Runs the task in this process and prints its peak memory."""
     before = _peak()
     file = DataFile(path=str(path), size=path.stat().st_size, rows=rows, format="parquet")
-    place = TaskStore(str(path.parent / "store"))
+    task_store = TaskStore(str(path.parent / "store"))
     destination = BlockDestination(
-        store=place, table=TableIdentity("iceberg", "u", "/", "t"), settings=SETTINGS, budget=1 << 30
+        store=task_store, table=TableIdentity("iceberg", "u", "/", "t"), settings=SETTINGS, budget=1 << 30
     )
     start = time.perf_counter()
     run_block_task(
@@ -96,21 +96,21 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="folder for the file (default: a temporary one)")
     parser.add_argument("--analyze", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--rows", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.analyze:
-        analyze(given.analyze, given.rows, given.columns)
+    options = parser.parse_args()
+    if options.analyze:
+        analyze(options.analyze, options.rows, options.columns)
         return
-    with tempfile.TemporaryDirectory(prefix="metastore-memory-", dir=given.work) as folder:
+    with tempfile.TemporaryDirectory(prefix="metastore-memory-", dir=options.work) as folder:
         path = Path(folder) / "data.parquet"
-        rows = write(path, given.columns, int(given.gigabytes * 2**30), given.groups)
-        shape = [f"--rows={rows}", f"--columns={given.columns}"]
+        rows = write(path, options.columns, int(options.gigabytes * 2**30), options.groups)
+        shape = [f"--rows={rows}", f"--columns={options.columns}"]
         command = [sys.executable, __file__, f"--analyze={path}", *shape]
-        found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        measured = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
         size = path.stat().st_size
-    shape = {"rows": rows, "columns": given.columns, "row groups": given.groups, "GB": size / 2**30}
-    report(f"memory-{given.groups}x{given.columns}", [{**shape, **found}])
-    if found["peak_mb"] > LIMIT_MB:
-        sys.exit(f"{found['peak_mb']} MB are more than {LIMIT_MB}")
+    shape = {"rows": rows, "columns": options.columns, "row groups": options.groups, "GB": size / 2**30}
+    report(f"memory-{options.groups}x{options.columns}", [{**shape, **measured}])
+    if measured["peak_mb"] > LIMIT_MB:
+        sys.exit(f"{measured['peak_mb']} MB are more than {LIMIT_MB}")
 
 
 if __name__ == "__main__":

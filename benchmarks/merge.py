@@ -96,7 +96,7 @@ def write_keys(target: Target, count: int, kind: str, folder: Path) -> None:
     target.spark.read.parquet(path).createOrReplaceTempView(KEYS)
 
 
-def measure(target: Target, what: str, statement: str, runs: int) -> dict[str, Any]:
+def measure(target: Target, operation: str, statement: str, runs: int) -> dict[str, Any]:
     """Returns one line of the result."""
 
     def timed(settings: dict[str, str]) -> Callable[[], None]:
@@ -110,7 +110,7 @@ def measure(target: Target, what: str, statement: str, runs: int) -> dict[str, A
             target.restore()
     return {
         "table": target.name.rsplit(".", 1)[-1],
-        "command": what,
+        "command": operation,
         "files read": read,
         "of": files,
         "seconds": median(times["with"]),
@@ -169,8 +169,8 @@ def main() -> None:
             for kind in ("together", "spread"):
                 for count in options.keys:
                     write_keys(target, count, kind, Path(scratch))
-                    for what, statement in (("MERGE", MERGE), ("upsert", UPSERT), ("insert only", INSERT)):
-                        rows.append(measure(target, f"{what}, {count} keys {kind}", statement, options.runs))
+                    for name, statement in (("MERGE", MERGE), ("upsert", UPSERT), ("insert only", INSERT)):
+                        rows.append(measure(target, f"{name}, {count} keys {kind}", statement, options.runs))
     report(
         "merge-chain" if options.chain else "merge",
         rows,

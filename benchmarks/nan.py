@@ -36,11 +36,11 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=32)
     parser.add_argument("--rows", type=int, default=250_000, help="rows of a data file")
     parser.add_argument("--runs", type=int, default=7)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, spark_session(Path(folder)) as spark:
-        write(spark, given.files, given.rows)
-        rows = [row for column in COLUMNS for row in measure(spark, column, given)]
-    report("nan", rows, files=given.files, rows_of_a_file=given.rows, runs=given.runs)
+        write(spark, options.files, options.rows)
+        rows = [row for column in COLUMNS for row in measure(spark, column, options)]
+    report("nan", rows, files=options.files, rows_of_a_file=options.rows, runs=options.runs)
 
 
 def write(spark: SparkSession, files: int, rows: int) -> None:
@@ -50,18 +50,18 @@ def write(spark: SparkSession, files: int, rows: int) -> None:
         " TBLPROPERTIES ('write.parquet.row-group-size-bytes' = '131072')"
     )
     values = (f"IF({nan.format(rows=rows)}, double('NaN'), id / 4) {name}" for name, nan in COLUMNS.items())
-    shown = [*values, "sha2(CAST(id AS STRING), 256) payload"]
+    selected = [*values, "sha2(CAST(id AS STRING), 256) payload"]
     for start in range(0, files * rows, rows):
-        spark.range(start, start + rows, 1, 1).selectExpr(*shown).writeTo("ice.db.nan").append()
+        spark.range(start, start + rows, 1, 1).selectExpr(*selected).writeTo("ice.db.nan").append()
     metastore.analyze(spark, "ice.db.nan")
 
 
-def measure(spark: SparkSession, column: str, given: argparse.Namespace) -> list[dict[str, object]]:
+def measure(spark: SparkSession, column: str, options: argparse.Namespace) -> list[dict[str, object]]:
     """A row a condition: the answer's rows and the time of each setting."""
-    found = []
+    results = []
     for condition in CONDITIONS:
-        total = given.files * given.rows / 4
-        where = condition.format(column, least=total / 2, most=total - given.rows / 400)
+        total = options.files * options.rows / 4
+        where = condition.format(column, least=total / 2, most=total - options.rows / 400)
         counted: dict[str, int] = {}
 
         def ask(name: str, where: str = where, counted: dict[str, int] = counted) -> None:
@@ -69,11 +69,11 @@ def measure(spark: SparkSession, column: str, given: argparse.Namespace) -> list
                 spark.conf.set(key, value)
             counted[name] = spark.sql(f"SELECT count(payload), max(payload) FROM ice.db.nan WHERE {where}").first()[0]
 
-        times = alternate({name: lambda name=name: ask(name) for name in SETTINGS}, given.runs)
+        times = alternate({name: lambda name=name: ask(name) for name in SETTINGS}, options.runs)
         rows = {f"rows {name}": counted[name] for name in SETTINGS}
         seconds = {f"{name} s": median(times[name]) for name in SETTINGS}
-        found.append({"NaN": column, "condition": where.replace(column, "x"), **rows, **seconds})
-    return found
+        results.append({"NaN": column, "condition": where.replace(column, "x"), **rows, **seconds})
+    return results
 
 
 if __name__ == "__main__":

@@ -59,8 +59,8 @@ class _Delaying(s3._Passing):  # noqa: SLF001 - the handler of the proxy
 
     def _send_file(self, file: Path) -> None:
         size = file.stat().st_size
-        asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", "bytes=0-"))
-        first, last = asked[1], asked[2]
+        byte_range = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", "bytes=0-"))
+        first, last = byte_range[1], byte_range[2]
         begin = int(first) if first else size - int(last)
         end = min(int(last) + 1, size) if first and last else size
         self.send_response(206 if "Range" in self.headers else 200)

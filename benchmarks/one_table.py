@@ -45,34 +45,36 @@ def write(path: Path, files: pa.Array, columns: Iterable[tuple[str, pa.Table]]) 
             writer.write_table(pa.table([a.cast(t) for a, t in zip(arrays, SCHEMA.types, strict=True)], schema=SCHEMA))
 
 
-def kept_by_pyarrow(path: Path, wanted: dict[str, tuple[str, object]], files: pa.Array) -> int:
+def kept_by_pyarrow(path: Path, wanted_bounds: dict[str, tuple[str, object]], files: pa.Array) -> int:
     """How many files `lo <= value <= hi` keeps for all columns.
 
     Args:
         path: The Parquet file.
-        wanted: For each column the encoding of its bounds, and the value.
+        wanted_bounds: For each column the encoding of its bounds, and the value.
         files: Paths of the scan's files.
     """
-    names = list(wanted)
-    bounds = sorted({f"{side}_{encoding}" for encoding, _ in wanted.values() for side in ("lo", "hi")})
+    names = list(wanted_bounds)
+    bounds = sorted({f"{side}_{encoding}" for encoding, _ in wanted_bounds.values() for side in ("lo", "hi")})
     rows = ds.dataset(path).to_table(["file_name", "column_name", *bounds], filter=pc.field("column_name").isin(names))
-    kept: set[str] = set(files.to_pylist())
-    for name, (encoding, value) in wanted.items():
-        one = rows.filter(pc.equal(rows["column_name"], name))
+    kept_files: set[str] = set(files.to_pylist())
+    for name, (encoding, value) in wanted_bounds.items():
+        column_rows = rows.filter(pc.equal(rows["column_name"], name))
         text = value.decode() if isinstance(value, bytes) else value
-        matching = pc.and_(pc.less_equal(one[f"lo_{encoding}"], text), pc.greater_equal(one[f"hi_{encoding}"], text))
-        kept &= set(one.filter(matching)["file_name"].to_pylist())
-    return len(kept)
+        matching = pc.and_(
+            pc.less_equal(column_rows[f"lo_{encoding}"], text), pc.greater_equal(column_rows[f"hi_{encoding}"], text)
+        )
+        kept_files &= set(column_rows.filter(matching)["file_name"].to_pylist())
+    return len(kept_files)
 
 
-def kept_by_spark(spark: SparkSession, path: Path, wanted: dict[str, tuple[str, object]]) -> int:
+def kept_by_spark(spark: SparkSession, path: Path, bounds: dict[str, tuple[str, object]]) -> int:
     """The same by a Spark job, as Hudi does it where the index is large."""
     conditions = [
         f"column_name = '{name}' AND lo_{encoding} <= {_literal(value)} AND hi_{encoding} >= {_literal(value)}"
-        for name, (encoding, value) in wanted.items()
+        for name, (encoding, value) in bounds.items()
     ]
     rows = spark.read.schema(_spark_schema()).parquet(str(path)).where(" OR ".join(f"({c})" for c in conditions))
-    return len(rows.groupBy("file_name").count().where(f"count = {len(wanted)}").collect())
+    return len(rows.groupBy("file_name").count().where(f"count = {len(bounds)}").collect())
 
 
 def _literal(value: object) -> str:

@@ -73,9 +73,9 @@ class Join:
 
     def sides_as(self, other: Join) -> tuple[Rows, Rows]:
         """The sides in the order of another join of the same ones."""
-        left, right = self.sides
-        is_turned = sorted(left.tables) != sorted(other.sides[0].tables)
-        return (right, left) if is_turned else (left, right)
+        left_side, right = self.sides
+        is_turned = sorted(left_side.tables) != sorted(other.sides[0].tables)
+        return (right, left_side) if is_turned else (left_side, right)
 
     def __str__(self) -> str:
         """The joined tables, and the kind of the join."""
@@ -111,10 +111,10 @@ def of(frame: DataFrame) -> Plan:
 
 def changes(off: Plan, on: Plan) -> list[dict[str, Any]]:
     """How a plan differs from the one of the same query without the Metastore, each with its reason."""
-    found = []
+    joins = []
     new = _unmatched(on, off)
     if off.order != on.order or len(new) != len(_unmatched(off, on)):
-        found.append(_order_change(off, on, new))
+        joins.append(_order_change(off, on, new))
     before: dict[frozenset[Tables], list[Join]] = {}
     for join in off.joins:
         before.setdefault(join.key(), []).append(join)
@@ -122,10 +122,10 @@ def changes(off: Plan, on: Plan) -> list[dict[str, Any]]:
         if before.get(join.key()):
             old = before[join.key()].pop(0)
             if _broadcast(old) != _broadcast(join):
-                found.append({"change": "kind", "off": str(old), "on": str(join), "reason": _because(old, join)})
+                joins.append({"change": "kind", "off": str(old), "on": str(join), "reason": _because(old, join)})
         else:
-            found.append({"change": "new join", "on": str(join), "reason": _because(None, join)})
-    return found
+            joins.append({"change": "new join", "on": str(join), "reason": _because(None, join)})
+    return joins
 
 
 def size(number: float) -> str:
@@ -146,13 +146,13 @@ def _order_change(off: Plan, on: Plan, new: list[Join]) -> dict[str, Any]:
 
 
 def _unmatched(plan: Plan, other: Plan) -> list[Join]:
-    known = Counter(join.key() for join in other.joins)
-    found = []
+    other_joins = Counter(join.key() for join in other.joins)
+    differences = []
     for join in plan.joins:
-        known[join.key()] -= 1
-        if known[join.key()] < 0:
-            found.append(join)
-    return found
+        other_joins[join.key()] -= 1
+        if other_joins[join.key()] < 0:
+            differences.append(join)
+    return differences
 
 
 def _because(old: Join | None, new: Join) -> str:
@@ -211,7 +211,7 @@ def _read(node: Any, opened: Opened) -> Node:
         [query for query in _all(node.subqueries()) if node_class(query) == "SubqueryExec"] if inner is None else []
     )
     built = f" {str(node.buildSide()).removeprefix('Build').lower()}" if KINDS.get(name) in BUILT else ""
-    tables = tuple(table for one in inputs for table in one.rows.tables) or (_table(node),)
+    tables = tuple(table for input_node in inputs for table in input_node.rows.tables) or (_table(node),)
     rows = Rows(tables, *_expected(node, inputs), _count(read_scan_metrics(node), inputs))
     return Node(KINDS.get(name, "") + built, rows, inputs, [_read(query, opened) for query in queries])
 
@@ -230,14 +230,14 @@ def _expected(node: Any, inputs: list[Node]) -> tuple[int, int | None]:
     return int(str(expected.sizeInBytes())), int(str(rows.get())) if rows.isDefined() else None
 
 
-def _count(own: dict[str, int], inputs: list[Node]) -> int | None:
+def _count(row_counts: dict[str, int], inputs: list[Node]) -> int | None:
     """Rows that a node gave: by its own counter, or by those of its inputs where it gives all that it takes."""
-    counter = next((name for name in COUNTED if name in own), None)
+    counter = next((name for name in COUNTED if name in row_counts), None)
     if counter:
-        return own[counter]
-    counts = [one.rows.came for one in inputs if one.rows.came is not None]
+        return row_counts[counter]
+    counts = [input_node.rows.came for input_node in inputs if input_node.rows.came is not None]
     return sum(counts) if inputs and len(counts) == len(inputs) else None
 
 
 def _all(seq: Any) -> list[Any]:
-    return [seq.apply(place) for place in range(seq.size())]
+    return [seq.apply(index) for index in range(seq.size())]

@@ -78,9 +78,9 @@ def conf() -> dict[str, str]:
             ),
             "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
         }
-    found = [jars.fetch("iceberg-4.1"), *jars.fetch_all("delta-4.1")]
+    jar_paths = [jars.fetch("iceberg-4.1"), *jars.fetch_all("delta-4.1")]
     return {
-        "spark.jars": ",".join(map(str, found)),
+        "spark.jars": ",".join(map(str, jar_paths)),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     }
@@ -99,20 +99,20 @@ def rows(spark: SparkSession, files: int, each: int, wide: int) -> DataFrame:
     )
 
 
-def write(spark: SparkSession, form: str, made: DataFrame, place: Path, distribution: list[str]) -> None:
-    """Writes and analyzes the table of one format; one of Hudi that `place` has already is taken as it is."""
+def write(spark: SparkSession, form: str, made: DataFrame, path: Path, distribution: list[str]) -> None:
+    """Writes and analyzes the table of one format; one of Hudi that `path` has already is taken as it is."""
     name = TABLES[form]
     if form == "iceberg":
         spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
         made.writeTo(name).using("iceberg").tableProperty("write.distribution-mode", "none").create()
     elif form == "hudi":
-        if not place.exists():
+        if not path.exists():
             indexed = {
                 "hoodie.metadata.index.column.stats.column.list": ",".join(["_hoodie_record_key", *made.columns])
             }
-            made.write.format("hudi").options(**HUDI, **indexed).save(str(place))
+            made.write.format("hudi").options(**HUDI, **indexed).save(str(path))
         for table in (name, f"{name}_plain"):
-            spark.sql(f"CREATE TABLE {table} USING hudi LOCATION '{place}'")
+            spark.sql(f"CREATE TABLE {table} USING hudi LOCATION '{path}'")
     else:
         made.write.format(form).saveAsTable(name)
     metastore.analyze(spark, name, distribution=distribution, progress=False)
@@ -202,20 +202,20 @@ def measure(
                 side.planning.clear()
                 side.seconds.clear()
         plain += [unskipped(spark, condition)] if form == "hudi" and run else []
-    ours, own = sides["true"], sides["false"]
+    ours, spark_alone = sides["true"], sides["false"]
     assert len(ours.answer) == true[0], (form, query)
-    assert form == "hudi" or len(own.answer) == true[0], (form, query)
-    assert name not in AGGREGATES or ours.answer == own.answer, (form, query)
+    assert form == "hudi" or len(spark_alone.answer) == true[0], (form, query)
+    assert name not in AGGREGATES or ours.answer == spark_alone.answer, (form, query)
     return {
         "rows": true[0],
         "ideal files": true[1],
-        **({"own rows": len(own.answer)} if form == "hudi" else {}),
-        "own files": own.files,
+        **({"own rows": len(spark_alone.answer)} if form == "hudi" else {}),
+        "own files": spark_alone.files,
         "our files": ours.files,
         **({"plain planning ms": median(plain)} if form == "hudi" else {}),
-        "own planning ms": median(own.planning),
+        "own planning ms": median(spark_alone.planning),
         "our planning ms": median(ours.planning),
-        "own seconds": median(own.seconds),
+        "own seconds": median(spark_alone.seconds),
         "our seconds": median(ours.seconds),
     }
 
@@ -239,7 +239,7 @@ def truth(spark: SparkSession, form: str, conditions: dict[str, str]) -> dict[st
     files = spark.sql(f"SELECT {counts} FROM {name} GROUP BY {OWN[form]}").collect()
     spark.conf.unset("hoodie.enable.data.skipping")
     of_query = zip(conditions, zip(*files, strict=True), strict=True)
-    return {query: (sum(found), sum(n > 0 for n in found)) for query, found in of_query}
+    return {query: (sum(files_skipped), sum(n > 0 for n in files_skipped)) for query, files_skipped in of_query}
 
 
 def main() -> None:
@@ -254,7 +254,7 @@ def main() -> None:
     parser.add_argument("--indexes", action="store_true", help="of Hudi, beside its column statistics")
     parser.add_argument("--hudi", type=Path, help="folder of Hudi's table, to be used again")
     options = parser.parse_args()
-    found = []
+    results = []
     with tempfile.TemporaryDirectory() as scratch, spark_session(Path(scratch), **conf()) as spark:
         for form in options.formats:
             made = rows(spark, options.files, options.rows, options.wide)
@@ -267,13 +267,13 @@ def main() -> None:
                 query = query_of(form, name, conditions[name], options.files * options.rows // 2)
                 true = ideal(name, options.files, matching)
                 measured = measure(spark, form, name, query, conditions[name], true, options.runs)
-                found.append({"format": form, "query": name, **measured})
-                sys.stderr.write(f"{found[-1]}\n")
+                results.append({"format": form, "query": name, **measured})
+                sys.stderr.write(f"{results[-1]}\n")
     facts = {"files": options.files, "rows_of_a_file": options.rows, "columns": 5 + options.wide, "runs": options.runs}
     alone = "_files_alone" if options.without_distribution else ""
     indexed = "_indexed" if options.indexes else ""
     sized = "" if options.files == FILES else f"_{options.files}"
-    report(f"{'pruning_hudi' if 'hudi' in TABLES else 'pruning'}{indexed}{alone}{sized}", found, **facts)
+    report(f"{'pruning_hudi' if 'hudi' in TABLES else 'pruning'}{indexed}{alone}{sized}", results, **facts)
 
 
 if __name__ == "__main__":

@@ -119,17 +119,17 @@ def measures(random: np.random.Generator, rows: int, columns: int) -> dict[str, 
         lambda: pa.array(random.integers(0, 1 << 40, rows)),
         lambda: WORDS.take(pa.array(random.integers(0, len(WORDS), rows))),
     )
-    return {f"c{place}": make[place % len(make)]() for place in range(columns)}
+    return {f"c{number}": make[number % len(make)]() for number in range(columns)}
 
 
-def write(folder: Path, shape: Shape, place: int) -> None:
+def write(folder: Path, shape: Shape, number: int) -> None:
     """Writes one data file."""
-    random = np.random.default_rng(place)
+    random = np.random.default_rng(number)
     if shape.columns:
         arrays = measures(random, shape.rows, shape.columns)
     else:
-        arrays = lines(random, place * shape.rows, shape.rows)
-    pq.write_table(pa.table(arrays), folder / f"{place:06d}.parquet", compression="zstd")
+        arrays = lines(random, number * shape.rows, shape.rows)
+    pq.write_table(pa.table(arrays), folder / f"{number:06d}.parquet", compression="zstd")
 
 
 def comparable(values: pa.ChunkedArray) -> np.ndarray:
@@ -151,9 +151,9 @@ def parsed(text: str, kind: pa.DataType) -> Any:
     return text if pa.types.is_string(kind) else float(text) if pa.types.is_floating(kind) else int(text)
 
 
-def rank_errors(ordered: np.ndarray, found: list[Any]) -> Iterator[tuple[bool, float]]:
+def rank_errors(ordered: np.ndarray, estimated: list[Any]) -> Iterator[tuple[bool, float]]:
     """For each probability whether it is one of the tails, and how far the value's rank is from its own."""
-    for probability, value in zip(PROBABILITIES, found, strict=True):
+    for probability, value in zip(PROBABILITIES, estimated, strict=True):
         rank = max(1, math.ceil(probability * len(ordered)))
         first, last = np.searchsorted(ordered, value, "left") + 1, np.searchsorted(ordered, value, "right")
         yield probability in TAILS, max(first - rank, rank - last, 0) / len(ordered)
@@ -177,8 +177,10 @@ def errors(opened: Statistics, folder: Path, names: list[str]) -> dict[str, floa
             note("tail" if is_tail else "rank", error)
         note("distinct", abs(summary[name]["approx_unique"] / distinct - 1))
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        asked = f', approx_quantile("{name}", {list(PROBABILITIES)})' if numeric else ""
-        theirs = duckdb.sql(f"SELECT approx_count_distinct(\"{name}\"){asked} FROM '{folder}/*.parquet'").fetchall()[0]
+        percentile_column = f', approx_quantile("{name}", {list(PROBABILITIES)})' if numeric else ""
+        theirs = duckdb.sql(
+            f"SELECT approx_count_distinct(\"{name}\"){percentile_column} FROM '{folder}/*.parquet'"
+        ).fetchall()[0]
         assert theirs is not None
         note("duckdb_distinct", abs(theirs[0] / distinct - 1))
         for is_tail, error in rank_errors(ordered, theirs[1]) if numeric else ():
@@ -190,18 +192,18 @@ def one_column(opened: Statistics, folder: Path, names: list[str]) -> dict[str, 
     """Processor time of one column of one data file: analyzed among all columns, and looked up alone."""
     path = str(next(iter(sorted(folder.glob("*.parquet")))))
     kinds = {row["column_name"]: row["column_type"] for row in opened.summary()}
-    wanted = [
+    file_columns = [
         FileColumn(Column(key=name, path=(name,), type=kind, encoding=encoding_of(kind)))
         for name, kind in kinds.items()
     ]
     start = time.process_time()
-    analyze_parquet(path, wanted)
-    analyzed = (time.process_time() - start) / len(wanted)
+    analyze_parquet(path, file_columns)
+    analyzed = (time.process_time() - start) / len(file_columns)
     file = next(row["path"] for row in opened.files() if path.endswith(row["path"].rsplit("/", 1)[-1]))
     taken = []
-    for place in range(LOOK_UPS):
+    for number in range(LOOK_UPS):
         start = time.process_time()
-        opened.histogram(names[place % len(names)], file=file)
+        opened.histogram(names[number % len(names)], file=file)
         taken.append(time.process_time() - start)
     return {"analyze_ms": 1000 * analyzed, "look_up_ms": 1000 * median(taken)}
 
@@ -212,7 +214,9 @@ def measured(work: Path, shape: Shape, spark: Any) -> dict[str, Any]:
     folder.mkdir()
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         list(
-            pool.map(write, *zip(*((folder, shape, place) for place in range(shape.files)), strict=True), chunksize=50)
+            pool.map(
+                write, *zip(*((folder, shape, number) for number in range(shape.files)), strict=True), chunksize=50
+            )
         )
     time.sleep(SETTLED)  # files modified just now are not analyzed
     taken = seconds(lambda: metastore.analyze(spark, f"parquet.`{folder}`", progress=False))
@@ -221,7 +225,7 @@ def measured(work: Path, shape: Shape, spark: Any) -> dict[str, Any]:
     objects = (folder / "_metastore" / "objects").iterdir()
     stored = sum(path.stat().st_size for path in objects if path.name.startswith(tuple(f"{kind}-" for kind in COUNTED)))
     names = [row["column_name"] for row in opened.summary()]
-    asked = names if not shape.columns else names[:WIDE_ASKED]
+    asked_names = names if not shape.columns else names[:WIDE_ASKED]
     return {
         "shape": shape.name,
         "files": shape.files,
@@ -230,11 +234,11 @@ def measured(work: Path, shape: Shape, spark: Any) -> dict[str, Any]:
         "store_mb": stored / 1e6,
         "share": stored / size,
         "bytes_a_column_and_file": stored / shape.files / len(names),
-        **errors(opened, folder, asked),
+        **errors(opened, folder, asked_names),
         "unknown_distinct": sum(row["approx_unique"] is None for row in opened.summary()),
         "largest_distinct_error": max(row["distinct_error"] or 0.0 for row in opened.summary()),
         "analyze_s": taken,
-        **one_column(opened, folder, asked),
+        **one_column(opened, folder, asked_names),
     }
 
 

@@ -67,29 +67,32 @@ class Sketches(Sequence[DistinctSketch]):
     seconds = 0.0
     """How long making them took so far."""
 
-    def __init__(self, pool: list[DistinctSketch], which: np.ndarray, turns: np.ndarray) -> None:
+    def __init__(self, pool: list[DistinctSketch], sketch_numbers: np.ndarray, turns: np.ndarray) -> None:
         """Of each file, which of the pool its sketch is made from, and how often that was taken before."""
-        self._pool, self._which, self._turns = pool, which.tolist(), turns.tolist()
+        self._pool, self._which, self._turns = pool, sketch_numbers.tolist(), turns.tolist()
 
     def __len__(self) -> int:
         return len(self._which)
 
-    def __getitem__(self, places: slice) -> list[DistinctSketch]:
+    def __getitem__(self, positions: slice) -> list[DistinctSketch]:
         start = time.perf_counter()
         drawn = [
-            (self._pool[of].theta, turn) for of, turn in zip(self._which[places], self._turns[places], strict=True)
+            (self._pool[of].theta, turn)
+            for of, turn in zip(self._which[positions], self._turns[positions], strict=True)
         ]
-        found = [DistinctSketch(ThetaSketch(one.hashes + np.uint64(turn), one.threshold)) for one, turn in drawn]
+        shifted = [
+            DistinctSketch(ThetaSketch(sketch.hashes + np.uint64(turn), sketch.threshold)) for sketch, turn in drawn
+        ]
         Sketches.seconds += time.perf_counter() - start
-        return found
+        return shifted
 
 
 class MemoryCache(dict[bytes, GroupAggregate]):
     """What groups were merged to, as a store's cache has it."""
 
-    def make_tree(self, groups: FileGroups, order: np.ndarray, what: bytes) -> GroupTree:
+    def make_tree(self, groups: FileGroups, order: np.ndarray, cache_key: bytes) -> GroupTree:
         """The groups of a column's data files."""
-        return GroupTree(groups, order, what, self)
+        return GroupTree(groups, order, cache_key, self)
 
     def merge(self, tree: GroupTree, files: Any, merge: Any, _codec: Any) -> Sequence[GroupAggregate]:
         """Merge the data files of a column."""
@@ -101,17 +104,19 @@ class MemoryCache(dict[bytes, GroupAggregate]):
 class Table:
     """What is known of the files of a table, and what was merged of it."""
 
-    def __init__(self, columns: list[Column], known: list[list[ColumnStatistics]], files: int) -> None:
+    def __init__(self, columns: list[Column], file_statistics_: list[list[ColumnStatistics]], files: int) -> None:
         """Make so many files of the known statistics, each of them many times."""
         self.columns, self.paths = columns, [f"data/{i:06}.parquet" for i in range(files)]
-        self.turns, self.which = np.divmod(np.arange(files), len(known))
+        self.turns, self.which = np.divmod(np.arange(files), len(file_statistics_))
         self.words = np.stack([words(path) for path in self.paths])
-        rows = [[summary_rows([(0, 0, file[place])]) for file in known] for place in range(len(columns))]
+        rows = [[summary_rows([(0, 0, file[ordinal])]) for file in file_statistics_] for ordinal in range(len(columns))]
         self.rows = [
             pa.concat_tables(of).select(aggregate_schema(column).names).combine_chunks()
             for column, of in zip(columns, rows, strict=True)
         ]
-        self.pool = [parse_sketches(file[place].theta for file in known) for place in range(len(columns))]
+        self.pool = [
+            parse_sketches(file[ordinal].theta for file in file_statistics_) for ordinal in range(len(columns))
+        ]
         self.scalars = [pa.concat_tables(of).select(SCALARS).combine_chunks().take(self.which) for of in rows]
         self.nodes = [MemoryCache() for _ in columns]
 
@@ -122,12 +127,12 @@ class Table:
         self.which = np.insert(self.which, at, self.rows[0].num_rows)
         self.turns = np.insert(self.turns, at, 0)
         self.words = np.insert(self.words, at, words(path), axis=0)
-        for place, one in enumerate(file):
-            new, scalars = partial_aggregate_row(one, FIELDS), self.scalars[place]
-            self.rows[place] = pa.concat_tables([self.rows[place], new.select(self.rows[place].column_names)])
-            self.pool[place] += parse_sketches([one.theta])
+        for ordinal, column_statistics in enumerate(file):
+            new, scalars = partial_aggregate_row(column_statistics, FIELDS), self.scalars[ordinal]
+            self.rows[ordinal] = pa.concat_tables([self.rows[ordinal], new.select(self.rows[ordinal].column_names)])
+            self.pool[ordinal] += parse_sketches([column_statistics.theta])
             with_it = [scalars.slice(0, at), new.select(SCALARS), scalars.slice(at)]
-            self.scalars[place] = pa.concat_tables(with_it)
+            self.scalars[ordinal] = pa.concat_tables(with_it)
         return self.merged()
 
     def remove(self, path: str) -> list[ColumnStatistics]:
@@ -142,35 +147,35 @@ class Table:
 
     def merged(self) -> list[ColumnStatistics]:
         """The statistics of the table."""
-        found, groups = [], FileGroups(self.words)
-        for place, column in enumerate(self.columns):
-            merge = ColumnGroups(column, groups, self.nodes[place])
-            rows = self.rows[place].take(pa.array(self.which[merge.files_to_read]))
-            found.append(
-                merge.reduce(ReductionInput(self.scalars[place], rows, self.sketches(place, merge.files_to_read)))
+        merged, groups = [], FileGroups(self.words)
+        for ordinal, column in enumerate(self.columns):
+            merge = ColumnGroups(column, groups, self.nodes[ordinal])
+            rows = self.rows[ordinal].take(pa.array(self.which[merge.files_to_read]))
+            merged.append(
+                merge.reduce(ReductionInput(self.scalars[ordinal], rows, self.sketches(ordinal, merge.files_to_read)))
             )
-        return found
+        return merged
 
-    def sketches(self, place: int, files: np.ndarray) -> Sketches:
+    def sketches(self, ordinal: int, files: np.ndarray) -> Sketches:
         """The sketches of a column of some files."""
-        return Sketches(self.pool[place], self.which[files], self.turns[files])
+        return Sketches(self.pool[ordinal], self.which[files], self.turns[files])
 
     def at_once(self) -> tuple[list[ColumnStatistics], float]:
         """The statistics of the table without groups, and how long their merging took."""
-        found: list[ColumnStatistics] = []
+        merged: list[ColumnStatistics] = []
         took = 0.0
-        for place, (column, known) in enumerate(zip(self.columns, self.rows, strict=True)):
-            rows = known.combine_chunks().take(self.which)
-            sketches = self.sketches(place, np.arange(len(self.which)))[:]
-            every = self.scalars[place]
-            took += seconds(lambda: found.append(at_once(column, rows, every, sketches)))  # noqa: B023 - called at once
-        return found, took
+        for ordinal, (column, summary_parts) in enumerate(zip(self.columns, self.rows, strict=True)):
+            rows = summary_parts.combine_chunks().take(self.which)
+            sketches = self.sketches(ordinal, np.arange(len(self.which)))[:]
+            every = self.scalars[ordinal]
+            took += seconds(lambda: merged.append(at_once(column, rows, every, sketches)))  # noqa: B023 - called at once
+        return merged, took
 
 
 def at_once(column: Column, rows: pa.Table, every: pa.Table, sketches: list[DistinctSketch]) -> ColumnStatistics:
     """The statistics of a column without groups."""
-    found = merge_column(column, rows, sketches)
-    return replace(found, **count_distinct(column, every, found.sketch))
+    reduced = merge_column(column, rows, sketches)
+    return replace(reduced, **count_distinct(column, every, reduced.sketch))
 
 
 def words(path: str) -> np.ndarray:
@@ -178,10 +183,10 @@ def words(path: str) -> np.ndarray:
     return np.frombuffer(digest_of_facts(path), np.uint64)
 
 
-def merging(what: Callable[[], object]) -> float:
+def merging(step: Callable[[], object]) -> float:
     """How long something took but for making sketches."""
     before = Sketches.seconds
-    return seconds(what) - (Sketches.seconds - before)
+    return seconds(step) - (Sketches.seconds - before)
 
 
 def main() -> None:
@@ -190,17 +195,17 @@ def main() -> None:
     arguments.add_argument("--files", type=int, default=65_536)
     arguments.add_argument("--columns", type=int, default=10)
     arguments.add_argument("--runs", type=int, default=30)
-    asked = arguments.parse_args()
+    options = arguments.parse_args()
     random = np.random.default_rng(1)
-    columns = [Column(key=str(i), path=(f"c{i}",), type="bigint", encoding="long") for i in range(asked.columns)]
+    columns = [Column(key=str(i), path=(f"c{i}",), type="bigint", encoding="long") for i in range(options.columns)]
     pool = [[file_statistics(random) for _ in columns] for _ in range(POOL)]
-    table = Table(columns, pool, asked.files)
+    table = Table(columns, pool, options.files)
     build = merging(table.merged)
     adding, removing = [], []
-    for run in range(asked.runs):
-        path = f"data/{random.integers(asked.files):06}-{run}.parquet"
-        one = [file_statistics(random) for _ in columns]
-        adding.append(merging(lambda path=path, one=one: table.add(path, one)))
+    for run in range(options.runs):
+        path = f"data/{random.integers(options.files):06}-{run}.parquet"
+        new_file = [file_statistics(random) for _ in columns]
+        adding.append(merging(lambda path=path, file=new_file: table.add(path, file)))
         gone = table.paths[int(random.integers(len(table.paths)))]
         removing.append(merging(lambda gone=gone: table.remove(gone)))
     scratch, took = table.at_once()
@@ -215,19 +220,19 @@ def main() -> None:
             {"measure": "remove a file", "seconds": removed, "target": TARGET, "met": removed < TARGET},
             {"measure": "speed-up of adding", "seconds": took / added, "target": "", "met": ""},
         ],
-        files=asked.files,
-        columns=asked.columns,
+        files=options.files,
+        columns=options.columns,
         fan_out=FAN_OUT,
     )
 
 
-def check(found: list[ColumnStatistics], scratch: list[ColumnStatistics]) -> None:
+def check(grouped: list[ColumnStatistics], scratch: list[ColumnStatistics]) -> None:
     """Refuses groups that tell something else."""
-    for one, other in zip(found, scratch, strict=True):
+    for merged, other in zip(grouped, scratch, strict=True):
         for name in ("rows", "nulls", "lo", "hi", "sum_exact", "max_len", "theta", "distinct"):
-            assert getattr(one, name) == getattr(other, name), name
-        assert np.isclose(one.m2, other.m2)
-        spread = np.array(one.percentiles) - np.array(other.percentiles)
+            assert getattr(merged, name) == getattr(other, name), name
+        assert np.isclose(merged.m2, other.m2)
+        spread = np.array(merged.percentiles) - np.array(other.percentiles)
         assert abs(spread).max() < 0.02 * (1 << 40), spread
 
 

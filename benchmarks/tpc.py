@@ -74,10 +74,10 @@ class Side:
     def rows(self, query: str) -> Rows:
         """All rows of a query, in no order: to sort them Spark would run the last stage twice, and count twice."""
         frame = self.session.sql(query).repartition(1, functions.lit(0))
-        found = Counter(tuple(map(_comparable, row)) for row in frame.collect())
+        row_counts = Counter(tuple(map(_comparable, row)) for row in frame.collect())
         self.files = sum(count_files_read(frame))
         self.plan = plans.of(frame)
-        return found
+        return row_counts
 
     def run(self, query: str) -> None:
         """Runs a query once and takes the time."""
@@ -107,8 +107,8 @@ def data(work: Path, benchmark: str, scale: float) -> Path:
     if not (folder / "queries.json").exists():
         shutil.rmtree(folder, ignore_errors=True)
         script = Path(__file__).with_name("tpc_data.py")
-        own = ["uv", "run", "--quiet", "--isolated", "--only-group", "tpc", "python", str(script)]
-        subprocess.run([*own, benchmark, str(folder), "--scale", str(scale)], check=True, cwd=script.parent.parent)
+        command = ["uv", "run", "--quiet", "--isolated", "--only-group", "tpc", "python", str(script)]
+        subprocess.run([*command, benchmark, str(folder), "--scale", str(scale)], check=True, cwd=script.parent.parent)
     return folder
 
 

@@ -58,11 +58,11 @@ def job(duck: duckdb.DuckDBPyConnection, scale: float) -> Queries:
 def looked_for(queries: Queries, column: str) -> list[str]:
     """Values that fit what the queries compare a column with, most often used first."""
     condition = re.compile(rf"\b{re.escape(column)}\s*(?:=|LIKE|IN)\s*('[^']+'|\([^)]+\))")
-    found: Counter[str] = Counter()
+    written: Counter[str] = Counter()
     for query in queries.values():
         literals = re.findall("'([^']+)'", " ".join(condition.findall(query)))
-        found.update(literal.strip("%").replace("%", " ") for literal in literals)
-    return [value for value, _ in found.most_common() if len(value) > 2]  # two letters are in many names
+        written.update(literal.strip("%").replace("%", " ") for literal in literals)
+    return [value for value, _ in written.most_common() if len(value) > 2]  # two letters are in many names
 
 
 BENCHMARKS = {
@@ -108,5 +108,5 @@ if __name__ == "__main__":
     parser.add_argument("benchmark", choices=BENCHMARKS)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--scale", type=float, default=1)
-    given = parser.parse_args()
-    generate(BENCHMARKS[given.benchmark], given.folder, given.scale)
+    options = parser.parse_args()
+    generate(BENCHMARKS[options.benchmark], options.folder, options.scale)

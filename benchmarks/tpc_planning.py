@@ -18,8 +18,8 @@ def measure(queries: dict[str, str], sessions: dict[str, SparkSession]) -> list[
     """Plans all queries in ten rounds and returns a row a query with the milliseconds of its plans."""
     rows: dict[str, dict[str, Any]] = {number: {"query": number} for number in queries}
     for turn in range(1, max(SHOWN) + 1):
-        for place, (number, query) in enumerate(queries.items()):
-            for name in _order(list(sessions), place + turn):
+        for position, (number, query) in enumerate(queries.items()):
+            for name in _order(list(sessions), position + turn):
                 milliseconds = _plan(sessions[name], query)
                 if turn in SHOWN:
                     rows[number][f"plan {turn} {name} ms"] = milliseconds

@@ -114,15 +114,15 @@ def main() -> None:
     parser.add_argument("--work", help="folder of the data, kept for the next run")
     parser.add_argument("--columns", type=int, nargs="+", default=[200, 1_500, 5_000])
     parser.add_argument("--python", metavar="LOCATION", help="print Python's figures of one table, as JSON")
-    given = parser.parse_args()
-    if given.python:
-        for row in measure_python(given.python):
+    options = parser.parse_args()
+    if options.python:
+        for row in measure_python(options.python):
             print(json.dumps(row))
         return
     rows: list[Row] = []
-    with open_work(given.work) as work:
+    with open_work(options.work) as work:
         with spark_session(work) as spark:
-            locations = analyze_tables(spark, work, given.columns)
+            locations = analyze_tables(spark, work, options.columns)
             narrow = analyze_tables(spark, work, [6])[6]
             list(measure_spark(spark, narrow))
             for number, location in locations.items():

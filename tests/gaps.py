@@ -96,7 +96,7 @@ class Gap:
 
 
 BEHAVIOURS: dict[str, str] = DECLARED["behaviours"]
-RELEASES = tuple(Release(**one) for one in DECLARED["releases"])
+RELEASES = tuple(Release(**entry) for entry in DECLARED["releases"])
 PARQUET = (
     *(
         Release(format="parquet", version="", spark=line, jar=f"parquet-{line}", quick=line == jars.LINES[-1])
@@ -104,17 +104,17 @@ PARQUET = (
     ),
     Release(format="parquet", version="", spark="3.5", scala="2.13", jar="parquet-3.5_2.13"),
 )
-VARIANTS = tuple(Variant(**{**one, "jars": tuple(one["jars"])}) for one in DECLARED["variants"])
-TARGETS = tuple(TestedTarget(**one) for one in DECLARED["targets"])
-GAPS = tuple(Gap(**one) for one in DECLARED["gaps"])
+VARIANTS = tuple(Variant(**{**entry, "jars": tuple(entry["jars"])}) for entry in DECLARED["variants"])
+TARGETS = tuple(TestedTarget(**entry) for entry in DECLARED["targets"])
+GAPS = tuple(Gap(**entry) for entry in DECLARED["gaps"])
 
 
 def find_release(jar: str) -> Release:
     """The release whose jar has this name."""
-    return next(one for one in (*RELEASES, *PARQUET) if one.jar == jar)
+    return next(release for release in (*RELEASES, *PARQUET) if release.jar == jar)
 
 
 def find_gap(behaviour: str, table_format: str, spark: str) -> Gap | None:
     """The gap in one behaviour, if it is one."""
-    found = (one for one in GAPS if (one.behaviour, one.format) == (behaviour, table_format) and spark in one.sparks)
-    return next(found, None)
+    gaps = (gap for gap in GAPS if (gap.behaviour, gap.format) == (behaviour, table_format) and spark in gap.sparks)
+    return next(gaps, None)

@@ -81,10 +81,10 @@ def lakes(warehouse: Path, releases: Mapping[str, str] | None = None) -> dict[st
         releases: the formats, each with the name of its jar in `jars.lock`; those of FORMATS as we usually test them.
     """
     of_format = {name: f"{name}-{SPARK}" for name in FORMATS} if releases is None else releases
-    found = [jar for name in of_format.values() for jar in jars.fetch_all(name)]
+    jar_paths = [jar for name in of_format.values() for jar in jars.fetch_all(name)]
     listed = [EXTENSIONS[name] for name in of_format]
     return {
-        "spark.jars": ",".join(map(str, found)),
+        "spark.jars": ",".join(map(str, jar_paths)),
         "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.ice.type": "hadoop",
         "spark.sql.catalog.ice.warehouse": str(warehouse),
@@ -101,7 +101,7 @@ def _local_files() -> dict[str, str]:
     """What spares a process for each file that is written; a wheel's jars do not have it."""
     if not (jars.pyspark_jars() / "metastore-tests.jar").exists():
         return {}
-    build = next(one["name"] for one in read_contract("spark_builds") if SPARK in one["serves"])
+    build = next(spark_build["name"] for spark_build in read_contract("spark_builds") if SPARK in spark_build["serves"])
     ours = f"org.metastore.spark.v{build.replace('.', '')}.files"
     return {
         "spark.hadoop.fs.file.impl": f"{ours}.LocalFiles",

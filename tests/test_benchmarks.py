@@ -53,7 +53,9 @@ LONG = (
 )
 
 
-@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.campaign] * (one in LONG)) for one in SMALL])
+@pytest.mark.parametrize(
+    "name", [pytest.param(benchmark, marks=[pytest.mark.campaign] * (benchmark in LONG)) for benchmark in SMALL]
+)
 def test_it_runs_and_reports(tmp_path, name):
     environment = {**os.environ, "METASTORE_BENCHMARK_RESULTS": str(tmp_path), "TMPDIR": str(tmp_path)}
     command = [sys.executable, str(BENCHMARKS / f"{name}.py"), *SMALL[name].split()]

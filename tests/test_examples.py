@@ -21,5 +21,5 @@ def test_examples(name):
 
 @pytest.mark.parametrize("name", ["metastore", "metastore.errors", "metastore.statistics"])
 def test_public_modules_show_examples(name):
-    found = doctest.DocTestFinder(exclude_empty=False).find(importlib.import_module(name))
-    assert any(test.examples or ">>>" in test.docstring for test in found)
+    examples = doctest.DocTestFinder(exclude_empty=False).find(importlib.import_module(name))
+    assert any(test.examples or ">>>" in test.docstring for test in examples)

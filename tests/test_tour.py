@@ -30,10 +30,12 @@ def test_the_tour(notebook, tmp_path):
     ran = NotebookClient(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     ).execute()
-    shown = {cell.source: [output.get("data", {}) for output in cell.outputs] for cell in code(ran)}
-    summary = shown["metastore.summary(spark, table)"][-1]["text/html"]
+    outputs = {cell.source: [output.get("data", {}) for output in cell.outputs] for cell in code(ran)}
+    summary = outputs["metastore.summary(spark, table)"][-1]["text/html"]
     assert "160,000 rows, 16 files" in summary.replace("<bdi>", "").replace("</bdi>", "")
     assert summary.count("<svg") == 5  # of all columns but the text
-    assert shown['sum(row["kept"] for row in plan), len(plan)'][-1]["text/plain"] == "(1, 16)"
-    assert next(found[-1] for source, found in shown.items() if "'ES'" in source)["text/plain"] == "(0, 16)"
-    assert any("image/png" in data for data in next(found for source, found in shown.items() if ".plot()" in source))
+    assert outputs['sum(row["kept"] for row in plan), len(plan)'][-1]["text/plain"] == "(1, 16)"
+    assert next(output[-1] for source, output in outputs.items() if "'ES'" in source)["text/plain"] == "(0, 16)"
+    assert any(
+        "image/png" in data for data in next(output for source, output in outputs.items() if ".plot()" in source)
+    )

@@ -13,14 +13,14 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2])
 
 
-@pytest.mark.parametrize("release", RELEASES, ids=lambda one: one.jar)
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.jar)
 def test_the_jar_of_a_release_is_locked(release):
     jar = jars.read_lock()[release.jar]
     assert (jar.version, release.format in jar.artifact) == (release.version, True)
 
 
 def test_what_every_test_runs_on_is_among_them():
-    released = {(one.spark, one.jar): ".".join(one.version.split(".")[:2]) for one in RELEASES}
+    released = {(release.spark, release.jar): ".".join(release.version.split(".")[:2]) for release in RELEASES}
     for target in TARGETS:
         if target.format != "parquet":
             assert target.title.split()[-1] == released[target.spark, f"{target.format}-{target.spark}"]
@@ -29,10 +29,10 @@ def test_what_every_test_runs_on_is_among_them():
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_shim_knows_the_oldest_and_the_newest(spark):
-    found = {row.format.lower(): row for row in spark.sql("SELECT * FROM metastore_formats()").collect()}
-    assert set(found) == set(FORMATS)
-    for name, row in found.items():
-        tested = [numbers(one.version) for one in RELEASES if one.format == name and not one.refused]
+    formats = {row.format.lower(): row for row in spark.sql("SELECT * FROM metastore_formats()").collect()}
+    assert set(formats) == set(FORMATS)
+    for name, row in formats.items():
+        tested = [numbers(release.version) for release in RELEASES if release.format == name and not release.refused]
         assert (numbers(row.oldest), numbers(row.newest)) == (min(tested), max(tested))
-        used = next(one for one in RELEASES if one.jar == f"{name}-{SPARK}")
+        used = next(release for release in RELEASES if release.jar == f"{name}-{SPARK}")
         assert (row.found, row.refusal) == (used.version, None)

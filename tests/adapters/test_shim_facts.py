@@ -74,6 +74,6 @@ def test_values(spark, sql, value):
     execution = spark.sql(f"SELECT {sql}")._jdf.queryExecution()
     kind = execution.analyzed().schema().head().dataType()
     column = Column(key="k", path=("p",), type=kind.catalogString(), encoding=encoding_of(kind.catalogString()))
-    found = execution.toRdd().first().get(0, kind)
-    stored = jvm_session.find_shim_package(spark).tables.StoredText.render(found, kind).get()
+    read_value = execution.toRdd().first().get(0, kind)
+    stored = jvm_session.find_shim_package(spark).tables.StoredText.render(read_value, kind).get()
     assert repr(parse_stored_value(stored, column)) == repr(to_stored_value(value, column))

@@ -71,7 +71,7 @@ def test_a_package_uses_only_those_before_it(package):
     for file in files:
         clause, _, body = COMMENT_OR_TEXT.sub("", file.read_text("utf-8")).partition("\n")
         assert clause == f"package {ROOT}.{package}".rstrip("."), file
-        uses = {package_of(found[1]) for found in USE.finditer(body)}
+        uses = {package_of(match[1]) for match in USE.finditer(body)}
         wrong += [f"{file.name} uses {use or 'the root'}" for use in sorted(uses.difference(allowed))]
     assert not wrong
 
@@ -143,8 +143,8 @@ def is_of_format(file: Path, names: list[str]) -> bool:
 
 def test_formats_are_named_in_their_own_files():
     formats = read_contract("formats")
-    titles = [one["title"].split()[0] for one in formats]
-    plugins = [one["title"] for one in formats if "packages" in one]
+    titles = [format_["title"].split()[0] for format_ in formats]
+    plugins = [format_["title"] for format_ in formats if "packages" in format_]
     named = re.compile("|".join(plugins + [f"\\b{title.lower()}" for title in plugins]))
     root = SOURCES.joinpath(*ROOT.split("."))
     files = sorted(root.rglob("*.scala"))

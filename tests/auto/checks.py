@@ -27,11 +27,11 @@ def has_values(spark, name: str) -> bool:
     return is_analyzed(spark, name) and all(row["distinct"] is not None for row in metastore.columns(spark, name, "id"))
 
 
-def becomes(found: Callable[..., bool], spark, name: str) -> bool:
+def becomes(condition: Callable[..., bool], spark, name: str) -> bool:
     until = time.monotonic() + PATIENCE
-    while not found(spark, name) and time.monotonic() < until:
+    while not condition(spark, name) and time.monotonic() < until:
         time.sleep(0.1)
-    return found(spark, name)
+    return condition(spark, name)
 
 
 @contextmanager

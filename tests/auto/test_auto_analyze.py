@@ -44,7 +44,8 @@ WRITES = {
 
 
 @pytest.mark.parametrize(
-    "write", [one if one in ("insert", "merge") else pytest.param(one, marks=pytest.mark.slow) for one in WRITES]
+    "write",
+    [write if write in ("insert", "merge") else pytest.param(write, marks=pytest.mark.slow) for write in WRITES],
 )
 def test_a_statement_returns_when_its_files_are_analyzed(spark, kind, table, write):
     with conf(spark, spark__metastore__analyze__auto="wait"):
@@ -76,12 +77,12 @@ def test_the_background_reads_footers_before_data(spark, kind, table):
 
 
 def test_what_another_driver_is_at_is_left_to_it(spark, kind, table):
-    place = default_store_uri(kind.location(spark, table))
-    with claim(Store.open(place, writable=True), "full"):
+    store_uri = default_store_uri(kind.location(spark, table))
+    with claim(Store.open(store_uri, writable=True), "full"):
         with conf(spark, spark__metastore__analyze__auto="wait", spark__metastore__analyze__auto__timeout="1s"):
             spark.sql(f"INSERT INTO {table} SELECT {ROW} FROM range(100, 200, 1, 1)")
         assert not is_analyzed(spark, table)
-        assert Store.open(place).read() is None
+        assert Store.open(store_uri).read() is None
     assert becomes(has_values, spark, table)
 
 
@@ -312,8 +313,8 @@ def test_files_that_are_rewritten(spark):
 @pytest.mark.skipif("iceberg" not in FORMATS, reason="Delta has statements for it")
 @pytest.mark.parametrize("by_path", [False, True])
 def test_files_that_are_restored(spark, tmp_path, by_path):
-    name, place = (f"delta.`{tmp_path}/t`", "") if by_path else ("auto_restored", f"LOCATION '{tmp_path}/t'")
-    spark.sql(f"CREATE TABLE {name} (id BIGINT, v INT) USING delta {place}")
+    name, location_clause = (f"delta.`{tmp_path}/t`", "") if by_path else ("auto_restored", f"LOCATION '{tmp_path}/t'")
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, v INT) USING delta {location_clause}")
     try:
         for value in (1, 2):
             spark.sql(f"INSERT OVERWRITE {name} SELECT id, {value} FROM range(0, 10, 1, 1)")

@@ -25,8 +25,8 @@ spark.stop()
 
 @pytest.mark.parametrize(("mode", "is_shown"), [("wait", True), ("background", False)])
 def test_only_who_waits_hears_how_far_it_is(own_spark_conf, tmp_path, mode, is_shown):
-    own = {"spark.metastore.analyze.auto": mode, "spark.ui.showConsoleProgress": "true"}
-    command = [sys.executable, "-c", WRITER, json.dumps({**own_spark_conf, **own})]
+    session_conf = {"spark.metastore.analyze.auto": mode, "spark.ui.showConsoleProgress": "true"}
+    command = [sys.executable, "-c", WRITER, json.dumps({**own_spark_conf, **session_conf})]
     with driver(command, tmp_path) as running:
         said = running.ends()
     assert running.process.returncode == 0, said

@@ -32,8 +32,8 @@ def test_each_batch_of_a_stream(spark, tmp_path):
     try:
         with conf(spark, spark__metastore__analyze__auto="wait"):
             stream = spark.readStream.schema("id BIGINT").parquet(source)
-            place = str(tmp_path / "checkpoint")
-            query = stream.writeStream.option("checkpointLocation", place).trigger(availableNow=True).toTable(name)
+            checkpoint = str(tmp_path / "checkpoint")
+            query = stream.writeStream.option("checkpointLocation", checkpoint).trigger(availableNow=True).toTable(name)
             assert query.awaitTermination(60)
         assert spark.table(name).count() == 10
         assert is_analyzed(spark, name)

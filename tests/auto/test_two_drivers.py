@@ -48,10 +48,10 @@ def times_computed(store: Store, folder: Path) -> Mapping[str, Counter[str]]:
     """How often each data file stands in a block that was committed, by depth."""
     read = (Manifest.from_bytes(file.read_bytes()) for file in sorted((folder / "log").glob("*.json")))
     blocks = {block.id: block for manifest in read for block in manifest.blocks}
-    found: dict[str, Counter[str]] = {"footer": Counter(), "full": Counter()}
-    for one in BlockFilesCache(store).read(tuple(blocks.values())):
-        found[one.block.computed].update(str(key) for key in one.ordinals)
-    return found
+    computed: dict[str, Counter[str]] = {"footer": Counter(), "full": Counter()}
+    for block_files in BlockFilesCache(store).read(tuple(blocks.values())):
+        computed[block_files.block.computed].update(str(key) for key in block_files.ordinals)
+    return computed
 
 
 def test_no_data_file_is_read_twice(spark, own_spark_conf, tmp_path):
@@ -60,18 +60,18 @@ def test_no_data_file_is_read_twice(spark, own_spark_conf, tmp_path):
     conf = {**own_spark_conf, "spark.metastore.analyze.auto": "background"}
     command = [sys.executable, "-c", WRITER, json.dumps(conf), table, str(ROUNDS)]
     try:
-        with driver(command, tmp_path) as one, driver(command, tmp_path) as other:
+        with driver(command, tmp_path) as first, driver(command, tmp_path) as other:
             for step in ("ready", "known"):
-                assert [running.says(step) for running in (one, other)] == [f"{step}\n"] * 2
-                for running in (one, other):
+                assert [running.says(step) for running in (first, other)] == [f"{step}\n"] * 2
+                for running in (first, other):
                     running.process.stdin.write("\n")
                     running.process.stdin.flush()
         spark.sql(f"REFRESH TABLE {table}")
         files = len(metastore.files(spark, table))
         folder = Path(location(spark, table).removeprefix("file:")) / "_metastore"
-        found = times_computed(Store.open(str(folder)), folder)
+        times = times_computed(Store.open(str(folder)), folder)
         assert files == 2 * 2 * ROUNDS
-        assert {depth: set(times.values()) for depth, times in found.items()} == {"footer": {1}, "full": {1}}
-        assert len(found["full"]) == files
+        assert {depth: set(times.values()) for depth, times in times.items()} == {"footer": {1}, "full": {1}}
+        assert len(times["full"]) == files
     finally:
         spark.sql(f"DROP TABLE {table} PURGE")

@@ -26,8 +26,8 @@ def run():
 
 def findings(run, *arguments, code=0):
     """What the doctor finds, by what was looked at."""
-    found = json.loads(run("doctor", *arguments, "--json", code=code).stdout)["findings"]
-    return {one["check"]: one for one in found}
+    check_results = json.loads(run("doctor", *arguments, "--json", code=code).stdout)["findings"]
+    return {result["check"]: result for result in check_results}
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from metastore.spark import local_session
 
 
 @pytest.mark.parametrize(
-    ("typed", "given"),
+    ("typed", "expected"),
     [
         ([], {"ranks": False, "distribution": False, "frequencies": None, "expressions": ()}),
         (["--expression", "lower(name)", "--expression", "f(a, b)"], {"expressions": ["lower(name)", "f(a, b)"]}),
@@ -21,8 +21,8 @@ from metastore.spark import local_session
         (["--partition", "day = 1", "--partition", "a=b=c"], {"partition": {"day": "1", "a": "b=c"}}),
     ],
 )
-def test_analyze_hands_its_options_on(run, monkeypatch, typed, given):
-    seen = {}
+def test_analyze_hands_its_options_on(run, monkeypatch, typed, expected):
+    calls = {}
     report = AnalyzeReport(
         table="db.t",
         format="parquet",
@@ -39,9 +39,9 @@ def test_analyze_hands_its_options_on(run, monkeypatch, typed, given):
         seconds=1.0,
     )
     monkeypatch.setattr(local_session, "start_local_spark", lambda _: nullcontext("spark"))
-    monkeypatch.setattr(metastore, "analyze", lambda *_, **options: seen.update(options) or report)
+    monkeypatch.setattr(metastore, "analyze", lambda *_, **options: calls.update(options) or report)
     run("analyze", "db.t", *typed)
-    assert {name: seen[name] for name in given} == given
+    assert {name: calls[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize("text", ["day", "=5", " = 5"])

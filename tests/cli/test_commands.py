@@ -21,7 +21,7 @@ from reading.stores import metadata
 
 
 def test_help_names_every_verb(run):
-    told = run("--help").stdout
+    help_text = run("--help").stdout
     for verb in (
         "demo",
         "analyze",
@@ -36,8 +36,8 @@ def test_help_names_every_verb(run):
         "doctor",
         "jar",
     ):
-        assert re.search(rf"^  {verb} ", told, re.MULTILINE), verb
-    assert "3 the answer is stale, or" in told
+        assert re.search(rf"^  {verb} ", help_text, re.MULTILINE), verb
+    assert "3 the answer is stale, or" in help_text
 
 
 def test_summary_in_a_pipe_is_plain_and_complete(run, location):
@@ -51,11 +51,16 @@ def test_summary_in_a_pipe_is_plain_and_complete(run, location):
 
 
 def test_json_is_one_document(run, location):
-    told = json.loads(run("summary", location, "--json").stdout)
-    assert (told["version"], told["kind"], told["subject"], told["snapshot"]) == (1, "summary", "cat.db.t", "2")
-    assert told["current"] is True
-    assert told["rows"][0]["min"] == "-5"
-    assert told["rows"][0]["analyzed_at"] == "2026-01-02T12:00:00+00:00"
+    printed = json.loads(run("summary", location, "--json").stdout)
+    assert (printed["version"], printed["kind"], printed["subject"], printed["snapshot"]) == (
+        1,
+        "summary",
+        "cat.db.t",
+        "2",
+    )
+    assert printed["current"] is True
+    assert printed["rows"][0]["min"] == "-5"
+    assert printed["rows"][0]["analyzed_at"] == "2026-01-02T12:00:00+00:00"
 
 
 @pytest.mark.parametrize(
@@ -114,16 +119,16 @@ def not_found(_, table, **__):
 
 
 def test_an_error_is_a_document_too(run, tmp_path):
-    told = json.loads(run("summary", tmp_path / "nothing", "--json", code=1).stdout)
-    assert (told["kind"], told["code"]) == ("error", "METASTORE_TABLE_NOT_FOUND")
+    printed = json.loads(run("summary", tmp_path / "nothing", "--json", code=1).stdout)
+    assert (printed["kind"], printed["code"]) == ("error", "METASTORE_TABLE_NOT_FOUND")
 
 
 def test_a_damaged_object_is_one_clear_line(run, location):
     for stored in (location / "_metastore" / "objects").glob("table-summary-*"):
         stored.write_bytes(stored.read_bytes()[:-9])
-    told = run("summary", location, code=1).stderr
-    assert told.startswith("error: [METASTORE_DAMAGED_OBJECT] table-summary-")
-    assert "Traceback" not in told
+    error_text = run("summary", location, code=1).stderr
+    assert error_text.startswith("error: [METASTORE_DAMAGED_OBJECT] table-summary-")
+    assert "Traceback" not in error_text
 
 
 def test_a_newer_format_is_one_clear_line(run, location):
@@ -135,7 +140,7 @@ def test_a_newer_format_is_one_clear_line(run, location):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["summary"], "Missing argument"),
         (["sumary", "x"], "No such command"),
@@ -151,8 +156,8 @@ def test_a_newer_format_is_one_clear_line(run, location):
         (["demo", "--scale", "0"], "--scale: 0 is not between"),
     ],
 )
-def test_wrong_usage_ends_with_2(run, arguments, told):
-    assert told in run(*arguments, code=2).stderr
+def test_wrong_usage_ends_with_2(run, arguments, message):
+    assert message in run(*arguments, code=2).stderr
 
 
 def test_a_wrong_setting_ends_with_2(run, monkeypatch):
@@ -167,9 +172,11 @@ def test_a_wrong_setting_ends_with_2(run, monkeypatch):
 def test_a_broken_file_of_settings_is_one_line(run, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "metastore.toml").write_text("histogram.bins = = 7")
-    told = run("config", code=2).stderr
-    assert told.startswith(f"error: [METASTORE_INVALID_ARGUMENT] {tmp_path}/metastore.toml: it is not valid TOML: ")
-    assert len(told.splitlines()) == 1
+    error_text = run("config", code=2).stderr
+    assert error_text.startswith(
+        f"error: [METASTORE_INVALID_ARGUMENT] {tmp_path}/metastore.toml: it is not valid TOML: "
+    )
+    assert len(error_text.splitlines()) == 1
 
 
 def test_tables_of_a_folder_that_is_no_root(run, location):
@@ -205,18 +212,18 @@ JAVA = "An error occurred while calling o41.sql.\n: java.io.IOException: no disk
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "message"),
     [
         (AnalysisException("[PARSE_SYNTAX_ERROR] Syntax error. SQLSTATE: 42601\n\n== SQL ==\nSELEC"), "[PARSE_SYNTAX"),
         (Py4JError(JAVA), "java.io.IOException: no disk"),
     ],
 )
-def test_an_error_of_spark_is_one_line(capsys, failure, told):
-    with pytest.raises(typer.Exit) as left, open_output(as_json=False):
+def test_an_error_of_spark_is_one_line(capsys, failure, message):
+    with pytest.raises(typer.Exit) as exited, open_output(as_json=False):
         raise failure
-    shown = capsys.readouterr()
-    assert (left.value.exit_code, shown.out, len(shown.err.splitlines())) == (1, "", 1)
-    assert shown.err.startswith(f"error: [SPARK_ERROR] {told}")
+    output = capsys.readouterr()
+    assert (exited.value.exit_code, output.out, len(output.err.splitlines())) == (1, "", 1)
+    assert output.err.startswith(f"error: [SPARK_ERROR] {message}")
 
 
 def test_mistakes_of_ours_keep_their_trace():
@@ -226,9 +233,9 @@ def test_mistakes_of_ours_keep_their_trace():
 
 @pytest.mark.parametrize("name", ["columns", "ranks", "distribution"])
 def test_a_name_is_no_list_of_names(name):
-    with pytest.raises(InvalidArgument) as told:
+    with pytest.raises(InvalidArgument) as raised:
         metastore.analyze(None, "db.t", **{name: "id"})
-    assert f"{name}=['id']" in str(told.value)
+    assert f"{name}=['id']" in str(raised.value)
 
 
 def test_an_empty_list_of_columns_is_refused():

@@ -13,10 +13,15 @@ import pytest
 def completed(line: str, folder, **environment) -> list[str]:
     """What the installed program prints to a shell that asks how a line may go on."""
     words = line.split(" ")
-    asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_METASTORE_COMPLETE": "complete_bash"}
+    completion_request = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_METASTORE_COMPLETE": "complete_bash"}
     command = [sys.executable, "-c", "import sys; sys.argv[0] = 'metastore'; from metastore.cli import main; main()"]
     done = subprocess.run(
-        command, check=True, capture_output=True, text=True, cwd=folder, env={**os.environ, **asked, **environment}
+        command,
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, **completion_request, **environment},
     )
     assert done.stderr == ""
     return done.stdout.split()
@@ -70,5 +75,5 @@ def test_a_damaged_store_hides_no_other_table(warehouse):
 
 def test_as_a_module(location):
     command = [sys.executable, "-m", "metastore", "summary", str(location)]
-    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert shown.splitlines()[1].startswith("id")
+    completions = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert completions.splitlines()[1].startswith("id")

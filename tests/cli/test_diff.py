@@ -12,11 +12,15 @@ from metastore.errors import InvalidArgument
 
 def test_distributions_are_told_where_they_are_asked_for(run, location):
     rows = json.loads(run("diff", location, 1, 2, "--distributions", "--json").stdout)["rows"]
-    told = {
+    failed_thresholds = {
         (row["column_name"], row["measure"]): row["reason"] for row in rows if row["measure"] in ("psi", "js_distance")
     }
-    assert told["id", "psi"] == told["id", "js_distance"] == "neither a histogram nor all values are kept before"
-    assert {name for name, _ in told} == {"id", "who.`na.me`", "tags"}
+    assert (
+        failed_thresholds["id", "psi"]
+        == failed_thresholds["id", "js_distance"]
+        == "neither a histogram nor all values are kept before"
+    )
+    assert {name for name, _ in failed_thresholds} == {"id", "who.`na.me`", "tags"}
     assert "psi" not in run("diff", location, 1, 2).stdout
 
 
@@ -26,8 +30,10 @@ def test_distributions_are_told_where_they_are_asked_for(run, location):
 def test_a_crossed_threshold_ends_with_3(threshold, code, run, location):
     done = run("diff", location, 1, 2, "--fail-on", threshold, code=code)
     unit = " %" if threshold.endswith("%") else ""
-    told = [line for line in done.stderr.splitlines() if line.startswith(threshold)]
-    assert told == ([f"{threshold}, the change is {100 if unit else 10}{unit}"] if code else []), "once for all columns"
+    lines_of_threshold = [line for line in done.stderr.splitlines() if line.startswith(threshold)]
+    assert lines_of_threshold == ([f"{threshold}, the change is {100 if unit else 10}{unit}"] if code else []), (
+        "once for all columns"
+    )
     assert "psi" in done.stdout or not threshold.startswith("psi")
 
 

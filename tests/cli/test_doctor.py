@@ -24,13 +24,13 @@ from metastore.spark.session import EXTENSION
 
 def test_doctor_finds_a_missing_java(run, healthy, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", "/no/where")
-    found = findings(run, code=1)["java"]
-    assert found["state"] == BROKEN
-    assert "Install Java 17 or 21" in found["fix"]
+    result = findings(run, code=1)["java"]
+    assert result["state"] == BROKEN
+    assert "Install Java 17 or 21" in result["fix"]
 
 
 @pytest.mark.parametrize(
-    ("version", "state", "told"),
+    ("version", "state", "detail"),
     [
         ("4.1.9", OK, "4.1.9"),
         ("3.5.8", OK, "no data source"),
@@ -40,19 +40,19 @@ def test_doctor_finds_a_missing_java(run, healthy, monkeypatch):
         ("5.0.0", BROKEN, "built for Spark 3.5, 4.0, 4.1, 4.2 and 4.3"),
     ],
 )
-def test_doctor_knows_the_lines_of_spark(monkeypatch, version, state, told):
+def test_doctor_knows_the_lines_of_spark(monkeypatch, version, state, detail):
     monkeypatch.setattr(doctor_checks.metadata, "version", lambda _: version)
-    found = doctor_checks.check_pyspark()
-    assert (found.state, bool(found.fix)) == (state, state == BROKEN)
-    assert told in found.detail
+    result = doctor_checks.check_pyspark()
+    assert (result.state, bool(result.fix)) == (state, state == BROKEN)
+    assert detail in result.detail
     assert doctor_checks.check_data_sources().state == OK
 
 
 def test_doctor_finds_a_wrong_python_for_the_workers(run, healthy, monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", "/bin/false")
-    found = findings(run, code=1)["workers' python"]
-    assert found["state"] == BROKEN
-    assert found["fix"].startswith("export PYSPARK_PYTHON=")
+    result = findings(run, code=1)["workers' python"]
+    assert result["state"] == BROKEN
+    assert result["fix"].startswith("export PYSPARK_PYTHON=")
 
 
 def test_doctor_finds_a_python_without_our_data_source(run, healthy, monkeypatch, tmp_path):
@@ -63,40 +63,40 @@ def test_doctor_finds_a_python_without_our_data_source(run, healthy, monkeypatch
     monkeypatch.delenv("PYSPARK_PYTHON")
     all_found = findings(run)
     assert all_found["workers' python"]["state"] == WARNING  # our own commands name theirs
-    found = all_found["data sources"]
-    assert (found["state"], "python3" in found["detail"]) == (WARNING, True)
-    assert found["fix"] == f"export PYSPARK_PYTHON={sys.executable}"
+    result = all_found["data sources"]
+    assert (result["state"], "python3" in result["detail"]) == (WARNING, True)
+    assert result["fix"] == f"export PYSPARK_PYTHON={sys.executable}"
 
 
 def test_doctor_finds_a_spark_home_that_there_is_not(monkeypatch):
     monkeypatch.setenv("SPARK_HOME", "/no/where")
-    found = doctor_checks.check_spark_home()
-    assert (found.state, found.detail) == (BROKEN, "there is no folder /no/where")
+    result = doctor_checks.check_spark_home()
+    assert (result.state, result.detail) == (BROKEN, "there is no folder /no/where")
 
 
 def test_doctor_finds_a_broken_module_beside_ours(run, healthy, monkeypatch, tmp_path):
     (tmp_path / "pyspark_broken.py").write_text("import nothing_of_that_name\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = findings(run, code=1)["data sources"]
-    assert found["state"] == BROKEN
-    assert "pyspark_broken" in found["detail"]
-    assert "nothing_of_that_name" in found["detail"]
+    result = findings(run, code=1)["data sources"]
+    assert result["state"] == BROKEN
+    assert "pyspark_broken" in result["detail"]
+    assert "nothing_of_that_name" in result["detail"]
 
 
 def test_doctor_finds_that_our_data_source_is_not_there(run, healthy, monkeypatch, tmp_path):
     (tmp_path / "pyspark_metastore.py").write_text("")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    found = findings(run, code=1)["data sources"]
-    assert (found["state"], "ours is not there" in found["detail"]) == (BROKEN, True)
-    assert "pip install --force-reinstall pyspark-metastore" in found["fix"]
+    result = findings(run, code=1)["data sources"]
+    assert (result["state"], "ours is not there" in result["detail"]) == (BROKEN, True)
+    assert "pip install --force-reinstall pyspark-metastore" in result["fix"]
 
 
 def test_doctor_finds_a_misspelt_setting(run, healthy, monkeypatch, tmp_path):
     (tmp_path / "metastore.toml").write_text("[pruning]\nenabeld = false\n")
-    found = findings(run, code=1)
-    assert (found["settings"]["state"], found["store"]["state"]) == (BROKEN, WARNING)
-    assert found["settings"]["fix"] == "Did you mean spark.metastore.pruning.enabled?"
+    results = findings(run, code=1)
+    assert (results["settings"]["state"], results["store"]["state"]) == (BROKEN, WARNING)
+    assert results["settings"]["fix"] == "Did you mean spark.metastore.pruning.enabled?"
 
 
 def java_that_says(folder, text):
@@ -109,7 +109,7 @@ def java_that_says(folder, text):
 
 
 @pytest.mark.parametrize(
-    ("said", "state", "told"),
+    ("said", "state", "detail"),
     [
         ('openjdk version "17.0.9" 2023-10-17', OK, "17.0.9"),
         ('openjdk version "11.0.21" 2023-10-17', None, "11.0.21"),
@@ -117,19 +117,19 @@ def java_that_says(folder, text):
         ("Error: could not create the Java Virtual Machine", BROKEN, "does not tell its version"),
     ],
 )
-def test_doctor_asks_java_for_its_version(monkeypatch, tmp_path, said, state, told):
+def test_doctor_asks_java_for_its_version(monkeypatch, tmp_path, said, state, detail):
     monkeypatch.setenv("JAVA_HOME", java_that_says(tmp_path / "java", said))
-    found = doctor_checks.check_java()
-    assert found.state == (state or (WARNING if SPARK == "3.5" else BROKEN))
-    assert told in found.detail
-    assert bool(found.fix) == (found.state != OK)
+    result = doctor_checks.check_java()
+    assert result.state == (state or (WARNING if SPARK == "3.5" else BROKEN))
+    assert detail in result.detail
+    assert bool(result.fix) == (result.state != OK)
 
 
 def test_doctor_finds_a_path_without_java(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = doctor_checks.check_java()
-    assert (found.state, found.detail) == (BROKEN, "there is no java on the PATH")
+    result = doctor_checks.check_java()
+    assert (result.state, result.detail) == (BROKEN, "there is no java on the PATH")
 
 
 @pytest.mark.parametrize("client", [False, True])
@@ -141,10 +141,10 @@ def test_doctor_finds_a_python_without_pyspark(tmp_path, client):
     code = (
         "from metastore.cli import doctor_checks as d; r = d.check_pyspark(); print(r.state, r.detail, r.fix, sep='|')"
     )
-    places = os.pathsep.join([str(tmp_path), str(Path(metastore.__file__).parents[1])])
+    search_path = os.pathsep.join([str(tmp_path), str(Path(metastore.__file__).parents[1])])
     done = subprocess.run(
         [sys.executable, "-S", "-c", code],
-        env={**os.environ, "PYTHONPATH": places},
+        env={**os.environ, "PYTHONPATH": search_path},
         capture_output=True,
         text=True,
         check=False,
@@ -181,7 +181,7 @@ OURS = {"version": metastore.__version__, "lines": SPARK, f"source-{SPARK}": "0"
 
 
 @pytest.mark.parametrize(
-    ("facts", "told"),
+    ("facts", "detail"),
     [
         (None, "does not exist"),
         ({}, "is no jar of ours"),
@@ -190,35 +190,35 @@ OURS = {"version": metastore.__version__, "lines": SPARK, f"source-{SPARK}": "0"
         (OURS, "older than its sources in this clone"),
     ],
 )
-def test_doctor_finds_a_jar_that_is_not_this_packages(pyspark_folder, facts, told):
+def test_doctor_finds_a_jar_that_is_not_this_packages(pyspark_folder, facts, detail):
     if facts is not None:
         write_shim(pyspark_folder / "jars" / jars.SHIM, **facts)
-    found = doctor_checks.check_jar()
-    assert found.state == BROKEN
-    assert told in found.detail
-    assert "pip install --force-reinstall pyspark-metastore" in found.fix
+    result = doctor_checks.check_jar()
+    assert result.state == BROKEN
+    assert detail in result.detail
+    assert "pip install --force-reinstall pyspark-metastore" in result.fix
 
 
 def test_doctor_finds_a_second_jar(pyspark_folder):
     write_shim(pyspark_folder / "jars" / jars.SHIM, **OURS)
     second = write_shim(pyspark_folder / "jars" / "metastore-shim-0.0.1.jar", **OURS)
-    found = doctor_checks.check_jar()
-    assert (found.state, found.fix) == (BROKEN, f"rm {second}")
+    result = doctor_checks.check_jar()
+    assert (result.state, result.fix) == (BROKEN, f"rm {second}")
 
 
 def test_doctor_finds_a_jar_that_is_not_beside_those_of_spark(request, monkeypatch, tmp_path):
     jar = write_shim(tmp_path / "elsewhere" / jars.SHIM, **doctor_checks.read_shim_properties(jars.shim()))
     request.getfixturevalue("pyspark_folder")
     monkeypatch.setattr(jars, "_installed_shims", lambda: [jar])
-    found = doctor_checks.check_jar()
-    assert (found.state, "is not beside the jars of pyspark" in found.detail) == (WARNING, True)
-    assert "metastore jar" in found.fix
+    result = doctor_checks.check_jar()
+    assert (result.state, "is not beside the jars of pyspark" in result.detail) == (WARNING, True)
+    assert "metastore jar" in result.fix
 
 
 def test_doctor_finds_another_spark_without_the_jar(monkeypatch, tmp_path):
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-    found = doctor_checks.check_spark_home()
-    assert (found.state, found.detail) == (WARNING, f"{tmp_path} does not have the jar")
+    result = doctor_checks.check_spark_home()
+    assert (result.state, result.detail) == (WARNING, f"{tmp_path} does not have the jar")
     write_shim(tmp_path / "jars" / jars.SHIM)
     assert doctor_checks.check_spark_home().state == OK
 
@@ -239,9 +239,9 @@ def spark_defaults(monkeypatch, tmp_path):
 
 def test_doctor_finds_an_extension_that_is_listed_without_its_jar(spark_defaults, tmp_path):
     spark_defaults(sql__extensions=f"a.B, {EXTENSION}")
-    found = doctor_checks.check_extension()
-    assert (found.state, f"{tmp_path / 'spark'} does not have the jar" in found.detail) == (BROKEN, True)
-    assert 'spark-submit --jars "$(metastore jar)"' in found.fix
+    result = doctor_checks.check_extension()
+    assert (result.state, f"{tmp_path / 'spark'} does not have the jar" in result.detail) == (BROKEN, True)
+    assert 'spark-submit --jars "$(metastore jar)"' in result.fix
     write_shim(tmp_path / "spark" / "jars" / jars.SHIM)
     assert doctor_checks.check_extension().state == OK
 
@@ -249,19 +249,19 @@ def test_doctor_finds_an_extension_that_is_listed_without_its_jar(spark_defaults
 def test_doctor_finds_an_extension_that_spark_3_5_does_not_have_listed(spark_defaults, monkeypatch):
     monkeypatch.setattr(doctor_checks.metadata, "version", lambda _: "3.5.8")
     spark_defaults(sql__extensions="a.B")
-    found = doctor_checks.check_extension()
-    assert (found.state, EXTENSION in found.fix) == (WARNING, True)
+    result = doctor_checks.check_extension()
+    assert (result.state, EXTENSION in result.fix) == (WARNING, True)
 
 
 @pytest.mark.parametrize("key", ["jars", "driver__extraClassPath"])
 def test_doctor_finds_two_versions_of_the_jar(spark_defaults, tmp_path, key):
     jar = tmp_path / "old" / "metastore-shim-0.0.1.jar"
     spark_defaults(**{key: f"file:{jar}" if key == "jars" else jar}, sql__extensions=EXTENSION)
-    for facts, told in ((None, "is no jar of ours"), ({**OURS, "version": "0.0.1"}, "is 0.0.1, the package")):
+    for facts, detail in ((None, "is no jar of ours"), ({**OURS, "version": "0.0.1"}, "is 0.0.1, the package")):
         if facts:
             write_shim(jar, **facts)
-        found = doctor_checks.check_extension()
-        assert (found.state, found.detail.startswith(f"{jar}, which spark-defaults.conf names, {told}")) == (
+        result = doctor_checks.check_extension()
+        assert (result.state, result.detail.startswith(f"{jar}, which spark-defaults.conf names, {detail}")) == (
             BROKEN,
             True,
         )
@@ -270,7 +270,7 @@ def test_doctor_finds_two_versions_of_the_jar(spark_defaults, tmp_path, key):
 
 
 @pytest.mark.parametrize(
-    ("python", "told"),
+    ("python", "detail"),
     [
         (None, "/no/python is not on the PATH"),
         ("echo 3.4", f"3.4; the driver's is {sys.version_info[0]}.{sys.version_info[1]}"),
@@ -278,30 +278,30 @@ def test_doctor_finds_two_versions_of_the_jar(spark_defaults, tmp_path, key):
         ("exit 1", "it says nothing"),
     ],
 )
-def test_doctor_finds_workers_that_cannot_work(monkeypatch, tmp_path, python, told):
+def test_doctor_finds_workers_that_cannot_work(monkeypatch, tmp_path, python, detail):
     script = tmp_path / "python"
     if python:
         script.write_text(f"#!/bin/sh\n{python}\n")
         script.chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(script) if python else "/no/python")
-    found = doctor_checks.check_workers_python()
-    assert (found.state, told in found.detail) == (BROKEN, True)
-    assert found.fix == f"export PYSPARK_PYTHON={sys.executable}"
+    result = doctor_checks.check_workers_python()
+    assert (result.state, detail in result.detail) == (BROKEN, True)
+    assert result.fix == f"export PYSPARK_PYTHON={sys.executable}"
 
 
 @pytest.mark.skipif(SPARK == "3.5", reason="it has no data sources in Python")
 def test_doctor_finds_another_module_in_the_place_of_ours(monkeypatch, tmp_path):
     (tmp_path / "pyspark_metastore.py").write_text("")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    found = doctor_checks.check_data_sources()
-    assert (found.state, "ours is not there" in found.detail) == (BROKEN, True)
+    result = doctor_checks.check_data_sources()
+    assert (result.state, "ours is not there" in result.detail) == (BROKEN, True)
 
 
 def test_doctor_finds_settings_that_do_nothing(healthy, monkeypatch, tmp_path, spark_defaults):
     def check_detail(state):
-        found = doctor_checks.check_settings()
-        assert (found.state, bool(found.fix)) == (state, True)
-        return found.detail
+        result = doctor_checks.check_settings()
+        assert (result.state, bool(result.fix)) == (state, True)
+        return result.detail
 
     monkeypatch.setenv("METASTORE_CBO_ENABLD", "true")
     assert "METASTORE_CBO_ENABLD is no setting" in check_detail(WARNING)
@@ -318,11 +318,11 @@ def test_doctor_finds_settings_that_do_nothing(healthy, monkeypatch, tmp_path, s
 
 def test_doctor_tells_of_table_formats_that_are_too_old():
     row = Row("format", "found", "oldest", "refusal")
-    found = doctor_checks._check_formats(
+    results = doctor_checks._check_formats(
         [row("Delta", "4.4", "3.2", None), row("Iceberg", "1.4", "1.6", "needs Iceberg 1.6")]
     )
-    assert (found.state, found.detail) == (WARNING, "Delta 4.4, needs Iceberg 1.6")
-    assert "Use Iceberg 1.6 or newer" in found.fix
+    assert (results.state, results.detail) == (WARNING, "Delta 4.4, needs Iceberg 1.6")
+    assert "Use Iceberg 1.6 or newer" in results.fix
 
 
 @pytest.mark.slow
@@ -330,16 +330,16 @@ def test_doctor_tells_of_table_formats_that_are_too_old():
 def test_doctor_starts_a_spark_that_has_the_extension(healthy, monkeypatch):
     # It ends its Spark, and there is another in this process.
     command = [sys.executable, "-m", "metastore", "doctor", "--spark", "--json"]
-    found = {one["check"]: one for one in json.loads(subprocess.check_output(command))["findings"]}
-    assert found["spark"]["state"] == OK
-    assert f"Spark {pyspark.__version__} has the extension {metastore.__version__}" in found["spark"]["detail"]
+    results = {result["check"]: result for result in json.loads(subprocess.check_output(command))["findings"]}
+    assert results["spark"]["state"] == OK
+    assert f"Spark {pyspark.__version__} has the extension {metastore.__version__}" in results["spark"]["detail"]
     monkeypatch.setenv("JAVA_HOME", "/no/where")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}
-    assert (found["spark"]["state"], bool(found["spark"]["fix"]), done.returncode) == (BROKEN, True, 1)
+    results = {result["check"]: result for result in json.loads(done.stdout)["findings"]}
+    assert (results["spark"]["state"], bool(results["spark"]["fix"]), done.returncode) == (BROKEN, True, 1)
 
 
 def test_doctor_is_content_with_this_environment(run, healthy):
-    found = findings(run)
-    assert {one["state"] for one in found.values()} == ({OK, WARNING} if SPARK == "3.5" else {OK})
+    results = findings(run)
+    assert {result["state"] for result in results.values()} == ({OK, WARNING} if SPARK == "3.5" else {OK})
     assert "ok" in run("doctor").stdout

@@ -27,9 +27,9 @@ from store import s3
 def test_doctor_finds_a_store_that_is_no_folder(run, healthy, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("METASTORE_STORE", str(tmp_path / "file"))
-    found = findings(run, code=1)["store"]
-    assert found["state"] == BROKEN
-    assert found["fix"]
+    result = findings(run, code=1)["store"]
+    assert result["state"] == BROKEN
+    assert result["fix"]
 
 
 @pytest.mark.slow
@@ -43,10 +43,10 @@ def test_doctor_tries_a_store_on_s3_with_the_credentials_of_spark(run, healthy, 
             monkeypatch.setenv("METASTORE_STORE", f"s3a://{bucket}/central")
             done = run("doctor", "--json", code=int(state == BROKEN))
             assert s3.SECRET not in done.stdout + done.stderr
-            found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}["store"]
-            assert found["state"] == state
-            assert found["fix"] or state == OK
-            assert state == BROKEN or found["detail"] == (
+            result = {finding["check"]: finding for finding in json.loads(done.stdout)["findings"]}["store"]
+            assert result["state"] == state
+            assert result["fix"] or state == OK
+            assert state == BROKEN or result["detail"] == (
                 f"s3a://{bucket}/central can be read; ANALYZE tries, before all else, whether it can be written"
             )
 
@@ -55,22 +55,22 @@ def test_doctor_leaves_open_what_credentials_of_spark_may_read(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "nobody's")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")  # where nobody answers
-    found = doctor_store_checks.check_statistics("s3a://nowhere/t")
-    assert (found.state, "cannot be read from s3a://nowhere/t" in found.detail) == (WARNING, True)
-    assert "credentials of this shell" in found.fix
+    result = doctor_store_checks.check_statistics("s3a://nowhere/t")
+    assert (result.state, "cannot be read from s3a://nowhere/t" in result.detail) == (WARNING, True)
+    assert "credentials of this shell" in result.fix
 
 
 @pytest.mark.slow
 def test_doctor_does_not_try_what_only_spark_reaches(run, healthy, monkeypatch):
     monkeypatch.setenv("METASTORE_STORE", "hdfs://nn/statistics")
-    found = findings(run)["store"]
-    assert (found["state"], found["detail"]) == (OK, "hdfs://nn/statistics is not tried: only Spark reaches it")
+    result = findings(run)["store"]
+    assert (result["state"], result["detail"]) == (OK, "hdfs://nn/statistics is not tried: only Spark reaches it")
 
 
 def test_doctor_finds_nothing_at_a_location(run, healthy, tmp_path):
-    found = findings(run, tmp_path / "missing", code=1)
-    assert (found["store"]["state"], "statistics" in found) == (BROKEN, False)
-    assert found["store"]["detail"] == f"there is nothing at {tmp_path / 'missing'}"
+    results = findings(run, tmp_path / "missing", code=1)
+    assert (results["store"]["state"], "statistics" in results) == (BROKEN, False)
+    assert results["store"]["detail"] == f"there is nothing at {tmp_path / 'missing'}"
 
 
 IS_ROOTS = os.getuid() == 0 and any(not path.stat().st_mode & 0o005 for path in Path(sys.prefix).resolve().parents)
@@ -94,13 +94,13 @@ def test_doctor_finds_a_store_that_it_may_not_write(tmp_path):
 
 
 def test_doctor_is_content_with_statistics_of_the_current_snapshot(location, tmp_path):
-    found = doctor_store_checks.check_statistics(str(location))
-    assert (found.state, found.detail) == (OK, "of the current snapshot, all 2 data files")
+    result = doctor_store_checks.check_statistics(str(location))
+    assert (result.state, result.detail) == (OK, "of the current snapshot, all 2 data files")
     (tmp_path / "new").mkdir()
     assert doctor_store_checks.check_statistics(str(tmp_path / "new")).detail == "none so far: ANALYZE makes them"
     shutil.rmtree(location / "metadata")
-    found = doctor_store_checks.check_statistics(str(location))
-    assert (found.state, found.detail) == (OK, "only its catalog knows whether the table has moved on")
+    result = doctor_store_checks.check_statistics(str(location))
+    assert (result.state, result.detail) == (OK, "only its catalog knows whether the table has moved on")
     assert doctor_store_checks.check_statistics("hdfs://nn/t").state == OK
 
 
@@ -160,13 +160,13 @@ def test_doctor_finds_misspelt_table_properties(run, healthy, tmp_path, kind):
     write, files = METADATA[kind]
     for name, properties in files.items():
         write(tmp_path / "t", name, properties)
-    found = findings(run, tmp_path / "t")["table properties"]
-    assert found["state"] == WARNING
-    assert found["detail"].split("; ") == [
+    result = findings(run, tmp_path / "t")["table properties"]
+    assert result["state"] == WARNING
+    assert result["detail"].split("; ") == [
         "metastore.analyze.atuo: there is no such table property. Did you mean metastore.analyze.auto?",
         "metastore.analyze.auto: 'on' is none of true, false",
     ]
-    assert "UNSET TBLPROPERTIES ('metastore.analyze.atuo', 'metastore.analyze.auto')" in found["fix"]
+    assert "UNSET TBLPROPERTIES ('metastore.analyze.atuo', 'metastore.analyze.auto')" in result["fix"]
 
 
 @pytest.mark.parametrize(
@@ -183,17 +183,17 @@ def test_doctor_finds_misspelt_table_properties(run, healthy, tmp_path, kind):
 def test_doctor_is_content_with_table_properties(tmp_path, write, name, properties, detail):
     if write is not None:
         write(tmp_path, name, properties)
-    found = doctor_store_checks.check_table_properties(str(tmp_path))
-    assert (found.state, found.detail) == (OK, detail)
+    result = doctor_store_checks.check_table_properties(str(tmp_path))
+    assert (result.state, result.detail) == (OK, detail)
 
 
 @pytest.mark.parametrize("misspelt", ["iceberg", "delta"])
 def test_doctor_reads_both_formats_of_a_uniform_table(tmp_path, misspelt):
     write_iceberg(tmp_path, "v3.metadata.json", MISSPELT if misspelt == "iceberg" else {})
     write_delta(tmp_path, f"{version(0)}.json", MISSPELT if misspelt == "delta" else {})
-    found = doctor_store_checks.check_table_properties(str(tmp_path))
-    assert found.state == WARNING
-    assert "metastore.analyze.atuo: there is no such table property" in found.detail
+    result = doctor_store_checks.check_table_properties(str(tmp_path))
+    assert result.state == WARNING
+    assert "metastore.analyze.atuo: there is no such table property" in result.detail
 
 
 def test_doctor_asks_no_metadata_of_which_several_are_the_newest(tmp_path):
@@ -212,16 +212,16 @@ def test_doctor_goes_on_where_metadata_cannot_be_read(tmp_path, content):
 
 def test_doctor_finds_a_table_that_has_moved_on(run, healthy, location):
     stores.metadata(location, 4, 3, {1: None, 2: 1, 3: 2})
-    found = findings(run, location)["statistics"]
-    assert (found["state"], "moved on since 2026-01-02" in found["detail"]) == (WARNING, True)
-    assert found["fix"] == "metastore analyze cat.db.t"
+    result = findings(run, location)["statistics"]
+    assert (result["state"], "moved on since 2026-01-02" in result["detail"]) == (WARNING, True)
+    assert result["fix"] == "metastore analyze cat.db.t"
 
 
 def test_doctor_finds_statistics_of_another_table(location):
     stores.metadata(location, 4, 2, {1: None, 2: 1}, uuid="7d2a3a3e-0000-4000-8000-00000000000f")
-    found = doctor_store_checks.check_statistics(str(location))
-    assert (found.state, "belong to a table that was here before" in found.detail) == (BROKEN, True)
-    assert found.fix == "Run: metastore analyze cat.db.t"
+    result = doctor_store_checks.check_statistics(str(location))
+    assert (result.state, "belong to a table that was here before" in result.detail) == (BROKEN, True)
+    assert result.fix == "Run: metastore analyze cat.db.t"
 
 
 def rewrite_manifest(location, change):
@@ -232,32 +232,32 @@ def rewrite_manifest(location, change):
 
 def test_doctor_finds_data_files_without_statistics(location):
     def with_one_more(manifest):
-        *others, last = manifest.snapshots
-        return replace(manifest, snapshots=(*others, replace(last, files_total=3))).to_bytes()
+        *earlier, last = manifest.snapshots
+        return replace(manifest, snapshots=(*earlier, replace(last, files_total=3))).to_bytes()
 
     rewrite_manifest(location, with_one_more)
-    found = doctor_store_checks.check_statistics(str(location))
-    assert (found.state, found.detail) == (WARNING, "2 of 3 data files are analyzed")
+    result = doctor_store_checks.check_statistics(str(location))
+    assert (result.state, result.detail) == (WARNING, "2 of 3 data files are analyzed")
 
 
 @pytest.mark.parametrize(
-    "left", [f"objects/.{uuid.UUID(int=1)}.tmp", f"log/probe-{uuid.UUID(int=1)}", "log/claim-full"]
+    "leftover", [f"objects/.{uuid.UUID(int=1)}.tmp", f"log/probe-{uuid.UUID(int=1)}", "log/claim-full"]
 )
-def test_doctor_finds_what_a_killed_writer_left(location, left):
-    (location / "_metastore" / left).write_bytes(b"")
-    found = doctor_store_checks.check_statistics(str(location))
-    assert (found.state, left in found.detail) == (WARNING, True)
-    assert f"metastore gc {location} --delete" in found.fix
+def test_doctor_finds_what_a_killed_writer_left(location, leftover):
+    (location / "_metastore" / leftover).write_bytes(b"")
+    result = doctor_store_checks.check_statistics(str(location))
+    assert (result.state, leftover in result.detail) == (WARNING, True)
+    assert f"metastore gc {location} --delete" in result.fix
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "detail"),
     [
         (lambda manifest: manifest.to_bytes()[:-10], "metastore analyze"),
         (lambda manifest: replace(manifest, requires=("later",)).to_bytes(), "Upgrade pyspark-metastore."),
     ],
 )
-def test_doctor_finds_statistics_that_cannot_be_read(location, change, told):
+def test_doctor_finds_statistics_that_cannot_be_read(location, change, detail):
     rewrite_manifest(location, change)
-    found = doctor_store_checks.check_store(str(location))
-    assert (found.state, told in found.fix) == (BROKEN, True)
+    result = doctor_store_checks.check_store(str(location))
+    assert (result.state, detail in result.fix) == (BROKEN, True)

@@ -43,23 +43,23 @@ def on_a_terminal(*arguments, **environment):
 
 
 def test_a_terminal_gets_a_table_with_colours(location):
-    shown = on_a_terminal("summary", location)
-    assert "\x1b[" in shown
-    assert "cat.db.t, 20 rows, 2 files, snapshot 2 (current)" in shown
+    output = on_a_terminal("summary", location)
+    assert "\x1b[" in output
+    assert "cat.db.t, 20 rows, 2 files, snapshot 2 (current)" in output
 
 
 def test_no_color_is_obeyed(location):
-    shown = on_a_terminal("summary", location, NO_COLOR="1")
-    assert "\x1b[3" not in shown
-    assert "cat.db.t" in shown
+    output = on_a_terminal("summary", location, NO_COLOR="1")
+    assert "\x1b[3" not in output
+    assert "cat.db.t" in output
 
 
 def test_a_narrow_terminal_keeps_what_matters_most(location):
-    shown = on_a_terminal("summary", location, COLUMNS="70", NO_COLOR="1", TERM="dumb").splitlines()
-    heads = next(line for line in shown if line.startswith("column"))
+    lines = on_a_terminal("summary", location, COLUMNS="70", NO_COLOR="1", TERM="dumb").splitlines()
+    heads = next(line for line in lines if line.startswith("column"))
     assert "null %" in heads
     assert "q25" not in heads
-    assert max(map(len, shown)) <= 70
+    assert max(map(len, lines)) <= 70
 
 
 def test_a_pipe_gets_plain_text_and_a_script_the_exit_code(location, tmp_path):

@@ -7,9 +7,9 @@ import json
 
 def test_of_a_location(run, location, tmp_path):
     file = tmp_path / "page.html"
-    told = json.loads(run("report", location, "-o", file, "--json").stdout)
-    assert (told["kind"], told["file"], told["columns"]) == ("report", str(file), 3)
-    assert told["bytes_written"] == file.stat().st_size
+    printed = json.loads(run("report", location, "-o", file, "--json").stdout)
+    assert (printed["kind"], printed["file"], printed["columns"]) == ("report", str(file), 3)
+    assert printed["bytes_written"] == file.stat().st_size
     assert "who.`na.me`" in file.read_text("utf-8")
 
 

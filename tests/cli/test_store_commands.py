@@ -13,8 +13,8 @@ def test_verify_of_what_is_whole(run, location):
     done = run("verify", location)
     assert done.stdout.splitlines()[0].split() == ["object", "kind", "size", "rows", "state", "problem"]
     assert "all is well" in done.stderr
-    told = json.loads(run("verify", location, "--json").stdout)
-    assert (told["kind"], {row["state"] for row in told["rows"]}) == ("verify", {"ok"})
+    printed = json.loads(run("verify", location, "--json").stdout)
+    assert (printed["kind"], {row["state"] for row in printed["rows"]}) == ("verify", {"ok"})
 
 
 def test_verify_ends_with_1_and_shows_the_damage_first(run, location):
@@ -43,9 +43,9 @@ def test_gc_lists_and_deletes_only_when_told_to(run, location):
 
 
 def test_compact_tells_before_and_after(run, location):
-    told = json.loads(run("compact", location, "--json").stdout)
-    assert (told["blocks_before"], told["files_before"], told["files_after"]) == (3, 4, 3)
-    assert told["committed"] is True
+    printed = json.loads(run("compact", location, "--json").stdout)
+    assert (printed["blocks_before"], printed["files_before"], printed["files_after"]) == (3, 4, 3)
+    assert printed["committed"] is True
     assert re.search(r"bytes_before +\d[\d.]* k?B$", run("compact", location).stdout, re.MULTILINE)
 
 

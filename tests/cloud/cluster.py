@@ -70,9 +70,9 @@ class Cluster:
         ports = ["--host", "127.0.0.1", "--port", port, "--webui-port", str(self._status_port)]
         self._launch("org.apache.spark.deploy.master.Master", *ports)
         for number in range(2):
-            place = ["--work-dir", str(self._folder / f"work{number}"), "--host", "127.0.0.1"]
+            work_options = ["--work-dir", str(self._folder / f"work{number}"), "--host", "127.0.0.1"]
             resources = ["--cores", "1", "--memory", "1g"]
-            self._launch("org.apache.spark.deploy.worker.Worker", *place, *resources, self.master)
+            self._launch("org.apache.spark.deploy.worker.Worker", *work_options, *resources, self.master)
         self._await_workers()
 
     def stop(self) -> None:

@@ -42,7 +42,7 @@ def count_rounds(requests: Sequence[Request]) -> int:
     """Count round trips: the most requests of which each came after the answer to the one before."""
     rounds = 0
     last_end = float("-inf")
-    for request in sorted(requests, key=lambda one: one.end):
+    for request in sorted(requests, key=lambda entry: entry.end):
         if request.begin >= last_end:
             rounds += 1
             last_end = request.end
@@ -75,7 +75,7 @@ class CountingProxy(s3.Proxy):
         self._requests = []
         action()
         with self._lock:
-            return sorted(self._requests, key=lambda one: one.begin)
+            return sorted(self._requests, key=lambda entry: entry.begin)
 
     def note(self, request: Request) -> None:
         """Count a request."""

@@ -80,10 +80,10 @@ class Driver:
         self.plan("id = 4000")
         self.proxy.delay = ROUND_SECONDS
         self.spark.conf.set("spark.metastore.refresh", "1min")
-        for what, condition in (("by bounds", "id > 9000"), ("by values", "id = 5001")):
+        for name, condition in (("by bounds", "id > 9000"), ("by values", "id = 5001")):
             self.forget()
-            requests[f"plan {what}"] = record(partial(self.plan, condition))
-            requests[f"plan {what} at once"] = record(partial(self.plan, condition))
+            requests[f"plan {name}"] = record(partial(self.plan, condition))
+            requests[f"plan {name} at once"] = record(partial(self.plan, condition))
         self.spark.conf.unset("spark.metastore.refresh")
         time.sleep(1.0)
         requests["plan later"] = record(partial(self.plan, "id = 6001"))
@@ -144,8 +144,8 @@ class Driver:
         self.spark.sql(f"DELETE FROM {self.table} WHERE id = {key} AND text = 'text {key}'")
         seconds = time.monotonic() - begin
         self.proxy.end_fault()
-        left = self.spark.sql(f"SELECT count(*), count_if(id = {key}) FROM {self.table}").first()
-        return {"rows": left[0], "with the key": left[1], "seconds": seconds}
+        counts = self.spark.sql(f"SELECT count(*), count_if(id = {key}) FROM {self.table}").first()
+        return {"rows": counts[0], "with the key": counts[1], "seconds": seconds}
 
 
 def describe(steps: dict[str, list[Request]]) -> dict[str, Any]:
@@ -173,7 +173,10 @@ def main() -> None:
         faults["memory"] = driver.query_from_memory()
         spark.conf.set("spark.metastore.planning.timeout", SHORT_TIMEOUT)
         changed = {name: Driver(spark, tables[name], proxy) for name in ("iceberg", "delta")}
-        commands = {name: {fault: one.run_command(fault) for fault in FAULTS} for name, one in changed.items()}
+        commands = {
+            name: {fault: changed_table.run_command(fault) for fault in FAULTS}
+            for name, changed_table in changed.items()
+        }
         begin = time.monotonic()
         spark.stop()
         results = {

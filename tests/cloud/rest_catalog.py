@@ -49,11 +49,11 @@ class VendedKey:
     expires: float
     without: str | None = None
 
-    def opens(self, place: str) -> bool:
+    def opens(self, path: str) -> bool:
         """Whether the key opens an object, or all objects of a prefix."""
-        if self.without is not None and place.startswith(f"{self.without}/"):
+        if self.without is not None and path.startswith(f"{self.without}/"):
             return False
-        return f"{place}/".startswith(f"{self.prefix}/")
+        return f"{path}/".startswith(f"{self.prefix}/")
 
 
 class Guard(s3.Proxy):
@@ -84,11 +84,11 @@ class Guard(s3.Proxy):
 def _list_places(path: str, body: bytes) -> list[str]:
     """List what a request is about: an object, all objects of a prefix, or those that are to be deleted."""
     address = urlsplit(path)
-    place = unquote(address.path).strip("/")
+    decoded = unquote(address.path).strip("/")
     if address.query == "delete":
-        return [f"{place}/{html.unescape(key)}" for key in _KEY.findall(body.decode())]
+        return [f"{decoded}/{html.unescape(key)}" for key in _KEY.findall(body.decode())]
     prefix = _PREFIX.search(address.query)
-    return [f"{place}/{unquote(prefix[1])}/" if prefix else f"{place}/"]
+    return [f"{decoded}/{unquote(prefix[1])}/" if prefix else f"{decoded}/"]
 
 
 class _Guarded(s3._Passing):
@@ -224,9 +224,9 @@ class RestCatalog(LocalServer):
         return FromInputFile.table_metadata(self.io.new_input(self.tables[name]))
 
     def _write(self, name: str, metadata: Any) -> None:
-        place = f"{metadata.location}/metadata/{uuid.uuid4()}.metadata.json"
-        ToOutputFile.table_metadata(metadata, self.io.new_output(place))
-        self.tables[name] = place
+        metadata_path = f"{metadata.location}/metadata/{uuid.uuid4()}.metadata.json"
+        ToOutputFile.table_metadata(metadata, self.io.new_output(metadata_path))
+        self.tables[name] = metadata_path
 
 
 class _Answering(BaseHTTPRequestHandler):

@@ -32,11 +32,13 @@ def analyze(running, spark_conf, tmp_path):
     """Run the program with settings and variables; what it answers."""
 
     def run(settings: dict[str, str], **environment: str) -> dict[str, str]:
-        kept = {key: value for key, value in spark_conf.items() if key in ("spark.sql.extensions", "spark.ui.enabled")}
+        chosen_conf = {
+            key: value for key, value in spark_conf.items() if key in ("spark.sql.extensions", "spark.ui.enabled")
+        }
         addresses = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         formats = {"spark.metastore.analyze.formats": "parquet"}
         conf = {
-            **kept,
+            **chosen_conf,
             **addresses,
             **formats,
             "spark.master": running.master,

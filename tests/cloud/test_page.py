@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 PREFIX = re.compile(
     r"(?:spark\.sql\.catalog\.lake|spark\.hadoop\.fs\.s3a\.bucket\.lake|spark\.hadoop\.fs\.s3a)\.(?=\w)"
 )
-BLOCKS = [one.text for one in read_examples("text") if one.page == "docs/where.md"]
+BLOCKS = [example.text for example in read_examples("text") if example.page == "docs/where.md"]
 NAMES = [line.split()[0] for block in BLOCKS for line in block.splitlines()]
 
 

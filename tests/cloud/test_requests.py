@@ -95,7 +95,7 @@ def driver(server, tmp_path_factory, spark_conf) -> dict[str, Any]:
 
 
 def list_requests(step: dict[str, Any]) -> list[str]:
-    return [f"{one['method']} {one['key']} {one['bytes']}" for one in step["requests"]]
+    return [f"{request['method']} {request['key']} {request['bytes']}" for request in step["requests"]]
 
 
 @pytest.fixture(params=TABLES)
@@ -124,10 +124,14 @@ def test_nothing_is_read_twice(steps):
 
 
 def test_an_object_is_written_by_one_request(steps):
-    written = [one for one in steps["analyze"]["requests"] if "/objects/" in one["key"] and one["method"] != "GET"]
-    puts = [one["key"] for one in written if one["method"] == "PUT"]
+    written = [
+        request
+        for request in steps["analyze"]["requests"]
+        if "/objects/" in request["key"] and request["method"] != "GET"
+    ]
+    puts = [request["key"] for request in written if request["method"] == "PUT"]
     assert len(puts) == len(set(puts)) > 5
-    assert not [one for one in written if one["method"] == "POST"]
+    assert not [request for request in written if request["method"] == "POST"]
 
 
 @pytest.mark.parametrize("fault", ["errors", "slow", "silent", "memory"])

@@ -91,10 +91,10 @@ def catalogs(tmp_path_factory) -> Iterator[dict[str, Catalog]]:
         running = {}
         for name in (*REST, SIGNING):
             guard = stack.enter_context(Guard(behind))
-            rest = stack.enter_context(RestCatalog(behind, guard, name))
-            rest.vending.as_storage_credentials = name == "prefix"
-            rest.vending.signs = name == SIGNING
-            running[name] = name_rest_catalog(rest)
+            catalog = stack.enter_context(RestCatalog(behind, guard, name))
+            catalog.vending.as_storage_credentials = name == "prefix"
+            catalog.vending.signs = name == SIGNING
+            running[name] = name_rest_catalog(catalog)
         guard = stack.enter_context(Guard(behind))
         running["jdbc"] = name_jdbc_catalog(behind, guard, tmp_path_factory.mktemp("jdbc"))
         yield running

@@ -122,5 +122,5 @@ def _merge(random: Random) -> str:
     ])  # fmt: skip
     inserted = "WHEN NOT MATCHED THEN INSERT (id, code, s, x, day) VALUES (s.k, s.code, s.s, 0, NULL)"
     inserts = inserted if not matched or random.random() < 0.5 else ""
-    others = f"WHEN NOT MATCHED BY SOURCE AND t.id = {key} THEN DELETE" if random.random() < 0.15 else ""
-    return f"MERGE INTO {{t}} t USING {SOURCE} s ON {on} {matched} {inserts} {others}"
+    delete_clause = f"WHEN NOT MATCHED BY SOURCE AND t.id = {key} THEN DELETE" if random.random() < 0.15 else ""
+    return f"MERGE INTO {{t}} t USING {SOURCE} s ON {on} {matched} {inserts} {delete_clause}"

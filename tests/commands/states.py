@@ -111,7 +111,7 @@ class _Files:
         if version not in self._states:
             files = self.files()
             rows = [self._live_rows(path, deleted) for path, deleted in files.items()]
-            counts, totals = sum(one.count for one in rows), sum(one.total for one in rows)
+            counts, totals = sum(row.count for row in rows), sum(row.total for row in rows)
             self._states[version] = State(files, Rows(counts, totals & _MASK))
         return self._states[version]
 
@@ -182,7 +182,7 @@ def _live_files(manifest: str) -> list[DataFile]:
 
 def _current_snapshot(metadata: Path) -> dict[str, Any]:
     table = json.loads(metadata.read_text("utf-8"))
-    return next(one for one in table["snapshots"] if one["snapshot-id"] == table["current-snapshot-id"])
+    return next(snapshot for snapshot in table["snapshots"] if snapshot["snapshot-id"] == table["current-snapshot-id"])
 
 
 def _position_deletes(file: Path) -> dict[str, frozenset[int]]:

@@ -91,8 +91,8 @@ def _describe(failure: Exception) -> str:
 
 def _remove(file: dict[str, Any]) -> dict[str, Any]:
     """The action that ends a data file."""
-    kept = ("path", "partitionValues", "size", "deletionVector")
-    described = {key: file[key] for key in kept if key in file}
+    compared_fields = ("path", "partitionValues", "size", "deletionVector")
+    described = {key: file[key] for key in compared_fields if key in file}
     now = int(time.time() * 1000)
     return {"remove": {**described, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}}
 

@@ -100,11 +100,11 @@ def test_another_writer_commits_while_a_command_runs(spark, kind, isolation, tmp
     spark.udf.register("wait_for_other", meeting.waiting_function(), "double")
     first = target.version()
     errors = set()
-    for what, statement in OTHER_WRITERS.items():
+    for name, statement in OTHER_WRITERS.items():
         without, with_us = (
             _end_of_both(target, meeting, statement, settings, first) for settings in (WITHOUT_US, WITH_KEYS)
         )
-        assert with_us == without, what
+        assert with_us == without, name
         errors.add(with_us[0])
     assert errors != {""}, "no writer is in another's way"
     target.drop()
@@ -132,12 +132,12 @@ def test_after_a_command_its_session_reads_what_it_wrote(spark, kind, tmp_path):
     target = fill(spark, kind, f"conflicts_{next(_names)}")
     meeting = Meeting(tmp_path)
     spark.udf.register("wait_for_other", meeting.waiting_function(), "double")
-    for what, look in READERS.items():
+    for name, look in READERS.items():
         number = float(next(_names))
         command = f"UPDATE {target.name} SET x = wait_for_other({number}D) WHERE s = md5('78')"
         meeting.run_beside(lambda: spark.sql(command), lambda: look(spark, target.name))  # noqa: B023 - runs now
         read = spark.sql(f"SELECT x FROM {target.name} WHERE s = md5('78')").collect()
-        assert {row.x for row in read} == {number}, what
+        assert {row.x for row in read} == {number}, name
     target.drop()
 
 

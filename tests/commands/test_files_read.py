@@ -137,9 +137,9 @@ def test_switched_off_every_file_is_read(target):
     assert read_by(target, "DELETE FROM {t} WHERE s = md5('78')", "off") == FILES
 
 
-@pytest.mark.parametrize(("given", "read"), [("off", FILES), ("all", 1), ("everything", FILES)])
-def test_a_table_property_can_only_restrict(target, given, read):
-    target.spark.sql(f"ALTER TABLE {target.name} SET TBLPROPERTIES ('metastore.pruning.rowLevel' = '{given}')")
+@pytest.mark.parametrize(("property_value", "read"), [("off", FILES), ("all", 1), ("everything", FILES)])
+def test_a_table_property_can_only_restrict(target, property_value, read):
+    target.spark.sql(f"ALTER TABLE {target.name} SET TBLPROPERTIES ('metastore.pruning.rowLevel' = '{property_value}')")
     assert read_by(target, "DELETE FROM {t} WHERE s = md5('78')", "conditions") == read
     target.spark.sql(f"ALTER TABLE {target.name} UNSET TBLPROPERTIES ('metastore.pruning.rowLevel')")
 

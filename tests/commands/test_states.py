@@ -22,13 +22,13 @@ def test_rows_without_those_deleted(spark, kind):
     """A few rows, a long run and every other row: a deletion vector stores each in a way of its own."""
     target = Target(spark, kind, f"states_{next(_names)}")
     target.append(row(f"range({MANY})"), 1)
-    left = MANY
+    remaining = MANY
     for condition in DELETES:
-        left -= spark.sql(f"SELECT * FROM {target.name} WHERE {condition}").count()
+        remaining -= spark.sql(f"SELECT * FROM {target.name} WHERE {condition}").count()
         spark.sql(f"DELETE FROM {target.name} WHERE {condition}")
         state = target.files.state()
         assert state.rows == target.rows_of_spark()
-        assert state.rows.count == left
+        assert state.rows.count == remaining
     target.drop()
 
 
@@ -37,7 +37,7 @@ def test_each_value_counts(spark, kind):
     target = Target(spark, kind, f"states_{next(_names)}")
     target.append(row(f"range({ROWS})"), 2)
     first = target.files.state()
-    seen = {first.rows}
+    reached = {first.rows}
     for change in (
         "x = 0.0D WHERE id = 50",
         "s = NULL WHERE id = 51",
@@ -45,7 +45,7 @@ def test_each_value_counts(spark, kind):
         "code = 0 WHERE id = 1",
     ):
         spark.sql(f"UPDATE {target.name} SET {change}")
-        seen.add(target.files.state().rows)
+        reached.add(target.files.state().rows)
         assert first.touched(target.files.state())
-    assert len(seen) == 5
+    assert len(reached) == 5
     target.drop()

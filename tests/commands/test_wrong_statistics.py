@@ -45,7 +45,7 @@ def plant(target: Target, statistics: Written) -> None:
     find_shim_package(target.spark).statistics.cache.StatisticsCache.clear()
 
 
-def with_lists(target: Target, kept: int | None) -> Written:
+def with_lists(target: Target, list_length: int | None) -> Written:
     """The true statistics, with so many values of each file's list of `s`, which says that it is complete."""
     statistics = written.read_store(str(target.files.location))
     by_name = {path.rsplit("/", 1)[-1]: path for path in target.files.state().files}
@@ -53,7 +53,7 @@ def with_lists(target: Target, kept: int | None) -> Written:
         texts = pq.ParquetFile(by_name[file.path.rsplit("/", 1)[-1]]).read(["s"])["s"].drop_null()
         counts = Counter(written.stored(text) for text in texts)
         (column,) = (column for column in file.columns if column.name == "s")
-        file.values[column] = Values("complete", list(counts.items())[:kept])
+        file.values[column] = Values("complete", list(counts.items())[:list_length])
     return statistics
 
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 SCALA = ROOT / "jvm-shim/src/main/scala"
 ERRORS = read_contract("errors")["errors"]
 FUNCTIONS = read_contract("functions")["functions"]
-LISTED = [one for one in FUNCTIONS if not one.get("internal")]
+LISTED = [function for function in FUNCTIONS if not function.get("internal")]
 
 
 def pages():
@@ -37,14 +37,17 @@ def test_the_documentation_is_current(name, render):
 
 
 def test_every_error_is_a_class():
-    assert {one["class"] for one in ERRORS} == {*errors.__all__} - {"MetastoreError"}
-    assert {one["code"] for one in ERRORS} == {getattr(errors, one["class"]).code for one in ERRORS}
+    assert {error["class"] for error in ERRORS} == {*errors.__all__} - {"MetastoreError"}
+    assert {error["code"] for error in ERRORS} == {getattr(errors, error["class"]).code for error in ERRORS}
 
 
 def test_the_shim_raises_the_errors_that_are_said_to_be_raised_there():
     text = "".join(file.read_text("utf-8") for file in SCALA.rglob("*.scala"))
-    assert set(re.findall(r'"(METASTORE_[A-Z_]+)"', text)) - {one["code"] for one in ERRORS if one.get("shim")} == set()
-    assert {one["code"] for one in ERRORS if one.get("shim")} <= set(re.findall(r'"(METASTORE_[A-Z_]+)"', text))
+    assert (
+        set(re.findall(r'"(METASTORE_[A-Z_]+)"', text)) - {error["code"] for error in ERRORS if error.get("shim")}
+        == set()
+    )
+    assert {error["code"] for error in ERRORS if error.get("shim")} <= set(re.findall(r'"(METASTORE_[A-Z_]+)"', text))
 
 
 @pytest.mark.parametrize(("reason", "end"), [("it says so.", "so."), ("it says so", "so."), ("and so on...", "on....")])
@@ -54,13 +57,15 @@ def test_a_message_that_quotes_a_sentence_ends_once(reason, end):
 
 
 def test_exit_codes_of_errors_are_declared():
-    assert {one["exit_code"] for one in ERRORS} <= {one["code"] for one in read_contract("errors")["exit_codes"]}
+    assert {error["exit_code"] for error in ERRORS} <= {
+        error["code"] for error in read_contract("errors")["exit_codes"]
+    }
 
 
 def test_functions_without_spark_are_methods_of_what_is_opened():
-    for one in FUNCTIONS:
-        if one.get("without_spark") and one["name"] != "tables":
-            assert callable(getattr(metastore.Statistics, one["name"]))
+    for function in FUNCTIONS:
+        if function.get("without_spark") and function["name"] != "tables":
+            assert callable(getattr(metastore.Statistics, function["name"]))
 
 
 def test_workers_get_the_contract():
@@ -71,11 +76,11 @@ def test_workers_get_the_contract():
 
 def test_formats_are_those_whose_jars_are_locked():
     locked = {lock.partition("-")[0] for lock in jars.read_lock()}
-    with_releases = {one["name"]: one for one in read_contract("formats") if "oldest" in one}
+    with_releases = {format_["name"]: format_ for format_ in read_contract("formats") if "oldest" in format_}
     assert set(with_releases) <= locked
-    for name, one in with_releases.items():
+    for name, format_ in with_releases.items():
         tested = [version(release.version) for release in RELEASES if release.format == name and not release.refused]
-        assert (version(one["oldest"]), version(one["newest"])) == (min(tested), max(tested))
+        assert (version(format_["oldest"]), version(format_["newest"])) == (min(tested), max(tested))
 
 
 def test_limits_are_said_in_the_page_of_the_format():
@@ -100,15 +105,15 @@ def test_the_shim_shows_the_settings_of_the_contract(spark):
 @pytest.mark.spark
 def test_the_shim_answers_the_functions_of_the_contract(spark):
     rows = spark.sql("SELECT * FROM metastore.help()").collect()
-    assert [row["function"] for row in rows] == [f"metastore.{one['name']}" for one in LISTED]
-    for row, one in zip(rows, LISTED, strict=True):
+    assert [row["function"] for row in rows] == [f"metastore.{function['name']}" for function in LISTED]
+    for row, function in zip(rows, LISTED, strict=True):
         assert re.findall(r"(?<!\[)(?<!\[, )\b\w+", row["arguments"]) == [
-            argument["name"] for argument in one["arguments"] if argument["required"]
+            argument["name"] for argument in function["arguments"] if argument["required"]
         ]
 
 
 @pytest.mark.spark
 def test_the_shim_has_the_formats_of_the_contract(spark):
-    declared = {one["title"]: one for one in read_contract("formats")}
+    declared = {format_["title"]: format_ for format_ in read_contract("formats")}
     for row in spark.sql("SELECT * FROM metastore_formats()").collect():
         assert (row.oldest, row.newest) == (declared[row.format]["oldest"], declared[row.format]["newest"])

@@ -21,8 +21,11 @@ KEPT = Path(__file__).with_name("names.json")
 
 
 def parameters(public):
-    found = inspect.signature(public).parameters.values()
-    return [f"{'*' if one.kind is one.KEYWORD_ONLY else ''}{one.name}{'' if required(one) else '?'}" for one in found]
+    parameters = inspect.signature(public).parameters.values()
+    return [
+        f"{'*' if parameter.kind is parameter.KEYWORD_ONLY else ''}{parameter.name}{'' if required(parameter) else '?'}"
+        for parameter in parameters
+    ]
 
 
 def required(parameter):
@@ -33,10 +36,12 @@ def members(public):
     """Methods with their parameters, and names of attributes, of a class; parameters of a function."""
     if not inspect.isclass(public):
         return parameters(public)
-    ours = [one for one in public.__mro__ if one.__module__.startswith("metastore")]
-    names = sorted({name for one in ours for name in (*vars(one), *annotations(one)) if not name.startswith("_")})
-    found = {name: getattr(public, name, None) for name in names}
-    return {name: parameters(value) if inspect.isroutine(value) else "attribute" for name, value in found.items()}
+    ours = [class_ for class_ in public.__mro__ if class_.__module__.startswith("metastore")]
+    names = sorted(
+        {name for class_ in ours for name in (*vars(class_), *annotations(class_)) if not name.startswith("_")}
+    )
+    members = {name: getattr(public, name, None) for name in names}
+    return {name: parameters(value) if inspect.isroutine(value) else "attribute" for name, value in members.items()}
 
 
 def annotations(public):
@@ -44,12 +49,14 @@ def annotations(public):
 
 
 def own_names(module):
-    found = {name: value for name, value in vars(module).items() if not name.startswith("_")}
-    return {name: value for name, value in found.items() if getattr(value, "__module__", None) == module.__name__}
+    members = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    return {name: value for name, value in members.items() if getattr(value, "__module__", None) == module.__name__}
 
 
 def options(command):
-    return sorted("/".join(one.opts + one.secondary_opts) for one in command.params if one.param_type_name == "option")
+    return sorted(
+        "/".join(option.opts + option.secondary_opts) for option in command.params if option.param_type_name == "option"
+    )
 
 
 def current():
@@ -58,7 +65,7 @@ def current():
         "metastore": {name: members(getattr(metastore, name)) for name in metastore.__all__},
         "metastore.errors": errors.__all__,
         "metastore.configuration": {name: members(value) for name, value in sorted(own_names(configuration).items())},
-        "command line": {name: options(one) for name, one in sorted(commands.items())},
+        "command line": {name: options(click_command) for name, click_command in sorted(commands.items())},
     }
 
 

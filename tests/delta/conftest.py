@@ -46,7 +46,7 @@ def create(spark, table: str, columns: str = COLUMNS, partitioned: str = "", **p
 
 def append(spark, table: str, start: int, end: int, files: int, row: str = ROW) -> None:
     for number in range(files):
-        first, last = (start + (end - start) * place // files for place in (number, number + 1))
+        first, last = (start + (end - start) * number_of_file // files for number_of_file in (number, number + 1))
         spark.sql(f"INSERT INTO {table} BY NAME SELECT {row} FROM range({first}, {last}, 1, 1)")
 
 

@@ -60,20 +60,20 @@ def test_partitions(spark, table):
         analyze(spark, table, partition={"id": 1})
     assert analyze(spark, table, partition={"n": 1}).files_read == 1
     assert analyze(spark, table).files == 2
-    found = summary(spark, table)
-    assert (found["p"]["min"], found["p"]["null_count"]) == ("a b/c%", 1)
-    assert (found["n"]["max"], found["day"]["max"]) == ("1", "2024-02-29")
+    statistics = summary(spark, table)
+    assert (statistics["p"]["min"], statistics["p"]["null_count"]) == ("a b/c%", 1)
+    assert (statistics["n"]["max"], statistics["day"]["max"]) == ("1", "2024-02-29")
     for condition in ("p = 'a b/c%'", "n IS NULL", "day >= DATE '2024-01-01'", "t > TIMESTAMP '2024-01-01 00:00:00'"):
         assert spark.sql(f"SELECT id FROM {table} WHERE {condition} AND id < 9").count() == 1, condition
 
 
 @pytest.mark.slow
 def test_a_table_dropped_and_created_again_has_no_statistics(spark, filled):
-    place = location(spark, filled)
+    table_path = location(spark, filled)
     analyze(spark, filled)
     spark.sql(f"CREATE OR REPLACE TABLE {filled} (id BIGINT) USING delta")
     spark.sql(f"INSERT INTO {filled} VALUES (1)")
-    assert location(spark, filled) == place
+    assert location(spark, filled) == table_path
     assert analyze(spark, filled).files_read == 1
     assert list(summary(spark, filled)) == ["id"]
 
@@ -111,9 +111,9 @@ def test_files_that_only_spark_reaches(spark, table, monkeypatch):
         report = analyze(spark, f"{table}_far", ranks=["id"])
         assert (report.files_read, [refusal.subject for refusal in report.refused]) == (2, ["many"])
         far = summary(spark, f"{table}_far")
-        told = ("min", "max", "approx_unique", "avg", "count", "null_count", "max_len")
-        assert {name: [row[key] for key in told] for name, row in far.items() if name != "many"} == {
-            name: [row[key] for key in told] for name, row in near.items() if name != "many"
+        compared = ("min", "max", "approx_unique", "avg", "count", "null_count", "max_len")
+        assert {name: [row[key] for key in compared] for name, row in far.items() if name != "many"} == {
+            name: [row[key] for key in compared] for name, row in near.items() if name != "many"
         }
         assert far["many"]["null_count"] is None
         assert list(metastore.open(location(spark, f"{table}_far")).quantiles("id", [0.5])) == list(exact)
@@ -143,11 +143,11 @@ def test_keys_are_located(spark, filled, by, monkeypatch):
     if by == "search":
         monkeypatch.setattr(few_keys, "MOST_KEYS", 0)
     frame = metastore.locate(spark, filled, ["id"], keys)
-    found = {row.id: row for row in frame.collect()}
+    rows_by_id = {row.id: row for row in frame.collect()}
     assert files_read(frame) == [3]
-    assert sorted(found) == [7, 305]
-    assert [found[7].position, found[305].position] == [7, 5]
-    assert {row.path for row in found.values()} <= {
+    assert sorted(rows_by_id) == [7, 305]
+    assert [rows_by_id[7].position, rows_by_id[305].position] == [7, 5]
+    assert {row.path for row in rows_by_id.values()} <= {
         f"{location(spark, filled)}/{f['path']}" for f in metastore.files(spark, filled)
     }
 
@@ -163,11 +163,11 @@ def test_keys_are_located_without_positions(spark, table, by, mapping, monkeypat
     if by == "search":
         monkeypatch.setattr(few_keys, "MOST_KEYS", 0)
     frame = metastore.locate(spark, table, ["id"], spark.createDataFrame([(7,), (305,), (999,)], "id bigint"))
-    found = {row.id: row for row in frame.collect()}
+    rows_by_id = {row.id: row for row in frame.collect()}
     assert files_read(frame) == [2]
-    assert sorted(found) == [7, 305]
-    assert {row.position for row in found.values()} == {None}
-    assert len({row.path for row in found.values()}) == 2
+    assert sorted(rows_by_id) == [7, 305]
+    assert {row.position for row in rows_by_id.values()} == {None}
+    assert len({row.path for row in rows_by_id.values()}) == 2
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.spark
 
 COLUMNS = "id INT, a INT, e INT, f INT, x INT, y INT, p INT"
 OLD = COLUMNS.replace(" INT", "").split(", ")
-VALUES = ", ".join(f"CAST(id + {1000 * place} AS INT) AS {name}" for place, name in enumerate(OLD[:-1]))
+VALUES = ", ".join(f"CAST(id + {1000 * position} AS INT) AS {name}" for position, name in enumerate(OLD[:-1]))
 RENAMED = ["RENAME COLUMN a TO c", "DROP COLUMNS (e, f)", "ADD COLUMNS (a INT, e INT, f STRING)"]
 SWAPPED = [
     "RENAME COLUMN x TO z", "RENAME COLUMN y TO x", "RENAME COLUMN z TO y",
@@ -67,24 +67,24 @@ def check(spark, table: str) -> None:
     check_located(spark, table, rows, columns)
 
 
-def check_summary(shown: dict, values: list) -> None:
+def check_summary(summary: dict, values: list) -> None:
     """What was analyzed under another name, or not at all, may be unknown."""
     present = [value for value in values if value is not None]
     bounds = min(present, default=None), max(present, default=None), len(values) - len(present)
-    assert (shown["min"], shown["max"], shown["null_count"]) in (bounds, (None, None, None))
+    assert (summary["min"], summary["max"], summary["null_count"]) in (bounds, (None, None, None))
 
 
 def check_located(spark, table: str, rows: list, columns: list[str]) -> None:
     """Each data file that has the first row's value is named."""
-    asked = {column: rows[0][column] for column in columns}
-    values = {column: "NULL" if value is None else value for column, value in asked.items()}
+    expected = {column: rows[0][column] for column in columns}
+    values = {column: "NULL" if value is None else value for column, value in expected.items()}
     parts = [
         f"SELECT '{column}' AS name, path FROM metastore.locate('{table}', '{column}', {value})"
         for column, value in values.items()
     ]
     located = {(row.name, row.path.rpartition("/")[2]) for row in spark.sql(" UNION ALL ".join(parts)).collect()}
     files = [(row, row.file.rpartition("/")[2]) for row in rows]
-    assert {(column, file) for row, file in files for column in columns if row[column] == asked[column]} <= located
+    assert {(column, file) for row, file in files for column in columns if row[column] == expected[column]} <= located
 
 
 @pytest.mark.slow

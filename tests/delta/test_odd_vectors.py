@@ -80,8 +80,8 @@ def test_they_count_no_rows(spark, odd_table):
     ):
         assert spark.sql(f"SELECT count(*) FROM {odd_table}").first()[0] == 1080
         for query in QUERIES:
-            asked = query.format(t=odd_table)
-            assert rows(spark.sql(asked)) == plain(spark, asked), asked
+            statement = query.format(t=odd_table)
+            assert rows(spark.sql(statement)) == plain(spark, statement), statement
 
 
 @pytest.mark.parametrize("odd_table", ["the log counts rows"], indirect=True)

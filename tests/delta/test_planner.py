@@ -57,9 +57,9 @@ def test_explain_says_how_many(spark, analyzed):
 
 def test_files_of_later_versions_are_read(spark, analyzed):
     append(spark, analyzed, 400, 500, 1)
-    found = spark.sql(f"SELECT * FROM {analyzed} WHERE id = 450")
-    assert len(found.collect()) == 1
-    assert labels(found) == ["5 -> 1 files"]
+    frame = spark.sql(f"SELECT * FROM {analyzed} WHERE id = 450")
+    assert len(frame.collect()) == 1
+    assert labels(frame) == ["5 -> 1 files"]
 
 
 def test_the_optimizer_learns_true_numbers(spark, analyzed):
@@ -104,8 +104,8 @@ def test_rows_of_files_that_were_never_analyzed_are_estimated_by_size(spark, ana
 
 
 def estimates_of(spark, query: str) -> tuple[set[str], set[bool]]:
-    told = metastore.explain(spark, query)
-    return {row["estimated_from"] for row in told}, {row["estimate_exact"] for row in told}
+    explained = metastore.explain(spark, query)
+    return {row["estimated_from"] for row in explained}, {row["estimate_exact"] for row in explained}
 
 
 def test_numbers_that_spark_left_in_the_catalog_are_not_used(spark, filled):
@@ -183,19 +183,19 @@ def test_partition_columns_are_estimated_from_the_log(spark, table, kind):
     last = f"p = {values[2]}" if kind != "BOOLEAN" else "p IS NULL"
     assert rows(f"p = {values[0]}") == 100
     never = [rows(f"p = {values[1]}"), rows(last)]  # by size, of which most is the footer of so few rows
-    assert all(100 < found < 1000 for found in never)
+    assert all(100 < estimated < 1000 for estimated in never)
     assert rows(f"p IN ({values[0]}, {values[1]})") == 100 + never[0]
     metastore.analyze(spark, table, progress=False)
     assert rows(f"p = {values[1]}") == 250
     assert rows(last) == (650 if kind != "BOOLEAN" else 660)
     assert rows(f"p <> {values[1]} AND v >= 0") == pytest.approx(750 if kind != "BOOLEAN" else 100, rel=0.01)
-    known = column_stats(spark.table(table))["p"]
-    assert int(known.distinctCount().get()) == (2 if kind == "BOOLEAN" else 3)
-    assert int(known.nullCount().get()) == (660 if kind == "BOOLEAN" else 10)
-    assert known.min().isDefined() == (kind != "STRING")
+    column_statistics = column_stats(spark.table(table))["p"]
+    assert int(column_statistics.distinctCount().get()) == (2 if kind == "BOOLEAN" else 3)
+    assert int(column_statistics.nullCount().get()) == (660 if kind == "BOOLEAN" else 10)
+    assert column_statistics.min().isDefined() == (kind != "STRING")
     assert estimate(spark.sql(f"SELECT p, count(*) FROM {table} GROUP BY p"))[0] <= 4
-    told = estimates_of(spark, f"SELECT * FROM {table} WHERE p = {values[1]}")
-    assert told == ({"value counts"}, {True})
+    estimated = estimates_of(spark, f"SELECT * FROM {table} WHERE p = {values[1]}")
+    assert estimated == ({"value counts"}, {True})
     check_first(spark, f"SELECT * FROM {table} WHERE p = {values[1]} AND id < 120", None)
 
 

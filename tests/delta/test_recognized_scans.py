@@ -75,7 +75,7 @@ def test_the_files_that_an_aggregate_leaves_are_listed_once_and_for_all(spark, a
 
 def test_equal_scans_have_the_same_result_and_others_have_not(spark, analyzed):
     text = "SELECT id FROM {t} WHERE id = {k}"
-    one, same, other = (scans(spark.sql(text.format(t=analyzed, k=k)))[0] for k in (7, 7, 307))
-    assert one.sameResult(same)
-    assert index_of(one).hashCode() == index_of(same).hashCode()
-    assert not one.sameResult(other)
+    first, same, other = (scans(spark.sql(text.format(t=analyzed, k=k)))[0] for k in (7, 7, 307))
+    assert first.sameResult(same)
+    assert index_of(first).hashCode() == index_of(same).hashCode()
+    assert not first.sameResult(other)

@@ -17,7 +17,7 @@ _VOID = ("meta", "input", "path", "rect")
 
 
 def names_of(function):
-    return tuple(one.split()[0] for one in describe_function(function)["columns"])
+    return tuple(text.split()[0] for text in describe_function(function)["columns"])
 
 
 def answer(function, rows, kind=Answer):
@@ -65,7 +65,7 @@ def column(name, column_type="bigint", values=("a value of some length",) * 8, e
 
 
 def contents(*columns, **more):
-    rows = answer("summary", [one.summary for one in columns], Summary)
+    rows = answer("summary", [column_.summary for column_ in columns], Summary)
     return Contents(summary=replace(rows, current=True), columns=columns, **more)
 
 

@@ -91,7 +91,7 @@ def test_a_plot_of_many_bins_shows_all_values():
     assert (drawing.x[0], drawing.x[-1].rpartition(" ")[2]) == ("w0000 to w0026", "w1005")
 
 
-@pytest.mark.parametrize("answer", [RATINGS, DAYS, WORDS, FREQUENCIES, QUANTILES], ids=lambda one: one.kind)
+@pytest.mark.parametrize("answer", [RATINGS, DAYS, WORDS, FREQUENCIES, QUANTILES], ids=lambda answer: answer.kind)
 def test_both_libraries_draw_it(answer):
     axes = answer.plot()
     labels = {axes.get_xlabel(), axes.get_ylabel()}

@@ -23,13 +23,13 @@ pytest_plugins = ["reading.conftest"]
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def check(name: str, shown: str) -> None:
+def check(name: str, text: str) -> None:
     """Compares with the kept text; METASTORE_GOLDEN=write keeps the new one."""
     file = GOLDEN / name
     if os.environ.get("METASTORE_GOLDEN") == "write":
         file.parent.mkdir(exist_ok=True)
-        file.write_text(shown, "utf-8")
-    assert shown == file.read_text("utf-8")
+        file.write_text(text, "utf-8")
+    assert text == file.read_text("utf-8")
 
 
 def on_terminal(answer, width: int) -> str:
@@ -49,9 +49,9 @@ def test_on_a_terminal(location, width):
 
 
 def test_in_a_notebook(location):
-    shown = metastore.open(str(location)).summary()._repr_html_()
-    check("summary.html", shown.replace(html.STYLE, "") + "\n")
-    assert "<script" not in shown
+    page = metastore.open(str(location)).summary()._repr_html_()
+    check("summary.html", page.replace(html.STYLE, "") + "\n")
+    assert "<script" not in page
 
 
 def test_values_cannot_become_markup():
@@ -66,7 +66,7 @@ def test_values_cannot_become_markup():
 
 def histogram(*bins: tuple[str, str, int]) -> metastore.Answer:
     names = ("bin", "lo", "hi", "count", "distinct")
-    rows = tuple(dict(zip(names, (i, *one, 1), strict=True)) for i, one in enumerate(bins))
+    rows = tuple(dict(zip(names, (i, *bar, 1), strict=True)) for i, bar in enumerate(bins))
     return metastore.Answer(kind="histogram", subject="db.t", columns=names, rows=rows, column_name="price")
 
 
@@ -75,15 +75,15 @@ def test_bars_show_the_numbers_beside_them():
     check("counts.txt", on_terminal(histogram(("a", "b", 10), ("b", "b", 40)), 80))
     days = histogram(("2026-01-01", "2026-01-11", 50), ("2026-01-11", "2026-01-13", 50))
     assert "per day" in on_terminal(days, 80)
-    shown = on_terminal(histogram(("0", "1", 5), ("1", "3", 5)), 44)
-    assert "per unit" in shown
-    assert "\u2588" in shown
+    text = on_terminal(histogram(("0", "1", 5), ("1", "3", 5)), 44)
+    assert "per unit" in text
+    assert "\u2588" in text
 
 
 def test_a_histogram_is_drawn_in_a_notebook():
-    shown = histogram(("0", "1", 50), ("1", "3", 50), ("3", "12345", 50))._repr_html_()
-    assert shown.count("<svg class=shape") == 1
-    assert '<td class="n">12345</td>' in shown
+    html = histogram(("0", "1", 50), ("1", "3", 50), ("3", "12345", 50))._repr_html_()
+    assert html.count("<svg class=shape") == 1
+    assert '<td class="n">12345</td>' in html
     assert "<svg" not in histogram(("a", "b", 10), ("b", "c", 40))._repr_html_()
     assert "<svg" not in histogram(("10", "2", 10), ("2", "30", 40))._repr_html_()  # texts in their order
 
@@ -105,13 +105,13 @@ def test_the_end_of_a_path_that_is_cut_stays():
     answer = metastore.Answer(
         kind="files", subject="", columns=("path", "size"), rows=tuple({"path": path, "size": 7} for path in paths)
     )
-    shown = [line.split()[0] for line in on_terminal(answer, 40).splitlines()[1:3]]
-    assert [path.count(shortening.ELLIPSIS) for path in shown] == [1, 1]
-    assert [path.rpartition("-")[2] for path in shown] == ["00001.parquet", "00002.parquet"]
+    names = [line.split()[0] for line in on_terminal(answer, 40).splitlines()[1:3]]
+    assert [path.count(shortening.ELLIPSIS) for path in names] == [1, 1]
+    assert [path.rpartition("-")[2] for path in names] == ["00001.parquet", "00002.parquet"]
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         *(
             ("2026", "2,026"),
@@ -125,12 +125,12 @@ def test_the_end_of_a_path_that_is_cut_stays():
         *(("NL", "NL"), ("", ""), ("NaN", "NaN"), ("12345678901234567890", "12,345,678,901,234,567,890")),
     ],
 )
-def test_numbers_are_shown_as_people_write_them(text, shown):
-    assert numbers.round_text(text) == shown
+def test_numbers_are_shown_as_people_write_them(text, expected):
+    assert numbers.round_text(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("kind", "low", "high", "text", "shown"),
+    ("kind", "low", "high", "text", "expected"),
     [
         ("int", "1970", "2026", "1999", "1999"),
         ("int", "0", "12345", "1999", "1,999"),
@@ -141,22 +141,24 @@ def test_numbers_are_shown_as_people_write_them(text, shown):
         ("string", "0123", "9999999", "0123456", "0123456"),
     ],
 )
-def test_all_numbers_of_a_column_have_marks_between_digits_or_none(kind, low, high, text, shown):
+def test_all_numbers_of_a_column_have_marks_between_digits_or_none(kind, low, high, text, expected):
     row = {"column_type": kind, "min": low, "max": high, "q50": text, "avg": 1999.4}
-    assert cells.displayed_value(row, "q50") == shown
+    assert cells.displayed_value(row, "q50") == expected
     average = cells.format_cell("avg", cells.displayed_value(row, "avg"))
     assert average == ("1999" if high == "2026" else "1,999")
 
 
-@pytest.mark.parametrize(("value", "shown"), [(9999.99, "10,000"), (8705.4, "8,705"), (999.96, "1,000"), (0.5, "0.5")])
-def test_numbers_as_short_as_they_tell_something(value, shown):
-    assert numbers.format_number(value) == shown
+@pytest.mark.parametrize(
+    ("value", "expected"), [(9999.99, "10,000"), (8705.4, "8,705"), (999.96, "1,000"), (0.5, "0.5")]
+)
+def test_numbers_as_short_as_they_tell_something(value, expected):
+    assert numbers.format_number(value) == expected
 
 
 def test_texts_that_are_cut_can_be_distinguished():
     prefix = "https://shop.example/very/long/common/"
-    shown = shortening.shorten_alike([f"{prefix}p{i}" for i in (12345, 67890)], 40)
-    assert shown == ["https://shop.…ong/common/p12345", "https://shop.…ong/common/p67890"]
+    shortened = shortening.shorten_alike([f"{prefix}p{i}" for i in (12345, 67890)], 40)
+    assert shortened == ["https://shop.…ong/common/p12345", "https://shop.…ong/common/p67890"]
     assert shortening.shorten_alike(["a" * 9, "b" * 50], 40) == ["a" * 9, "b" * 39 + "…"]
 
 
@@ -168,11 +170,11 @@ def test_times_lose_their_seconds_before_more():
 
 def test_a_filtered_summary_looks_like_a_summary(location):
     rows = [{**row, "rows_read": 10, "rows_total": 20} for row in metastore.open(str(location)).summary()]
-    shown = on_terminal(
+    text = on_terminal(
         Summary(kind="filtered_summary", subject="SELECT", columns=tuple(rows[0]), rows=tuple(rows)), 160
     )
-    assert "10 of 20 rows read for this" in shown
-    assert shown.splitlines()[1].split() == (GOLDEN / "summary-160.txt").read_text("utf-8").splitlines()[1].split()
+    assert "10 of 20 rows read for this" in text
+    assert text.splitlines()[1].split() == (GOLDEN / "summary-160.txt").read_text("utf-8").splitlines()[1].split()
 
 
 def test_the_zone_of_timestamps_is_shown(location):
@@ -203,9 +205,9 @@ def test_nothing_is_left_out_silently(kind, width):
     values = dict.fromkeys(names, "12345678-90ab-cdef-1234-567890abcdef")
     values |= {field.name: 123456789 for field in FUNCTIONS[kind] if pa.types.is_integer(field.type)}
     values |= {field.name: 0.123456789 for field in FUNCTIONS[kind] if pa.types.is_floating(field.type)}
-    shown = on_terminal(metastore.Answer(kind=kind, subject="db.t", columns=names, rows=(values,)), width)
-    assert max(map(len, shown.splitlines())) <= width
-    text = " ".join(shown.split())
+    printed = on_terminal(metastore.Answer(kind=kind, subject="db.t", columns=names, rows=(values,)), width)
+    assert max(map(len, printed.splitlines())) <= width
+    text = " ".join(printed.split())
     unsaid = columns.IN_CAPTION.get(kind, ())
     assert [name for name in names if columns.column_heading(name) not in text and name not in unsaid] == []
 
@@ -218,10 +220,10 @@ def test_a_summary_shows_what_is_approximate(location):
     assert "~-5" in lines[3]
     assert "~9" in lines[3]
     assert "~" not in lines[4]
-    whole = plain_text.render_complete(
+    printed = plain_text.render_complete(
         Summary(kind="summary", subject="db.t", columns=tuple(exact), rows=rows)
     ).splitlines()
-    assert ["~20" in whole[1], "~9" in whole[2], whole[4].startswith("~ approximate: ")] == [True] * 3
+    assert ["~20" in printed[1], "~9" in printed[2], printed[4].startswith("~ approximate: ")] == [True] * 3
     assert lines[5].startswith("~ approximate: distinct values have a standard error of at most 1.6 % (two of three")
 
 
@@ -231,20 +233,20 @@ def test_numbers_in_which_deleted_rows_count_are_approximate(location):
     for name in ("approx_unique", "avg", "q50", "max"):
         assert cells.format_marked_cell(deleted, name) == f"~{cells.format_marked_cell(exact, name)}"
     assert cells.format_marked_cell(deleted, "null_percentage") == cells.format_marked_cell(exact, "null_percentage")
-    shown = on_terminal(Summary(kind="summary", subject="db.t", columns=tuple(exact), rows=(deleted,)), 160)
-    assert "those of all rows in the data files, deleted ones too" in " ".join(shown.split())
+    text = on_terminal(Summary(kind="summary", subject="db.t", columns=tuple(exact), rows=(deleted,)), 160)
+    assert "those of all rows in the data files, deleted ones too" in " ".join(text.split())
 
 
 def test_quartiles_that_are_near_are_marked_with_their_error(location):
     row = {**metastore.open(str(location)).summary()[0], "q25": "1", "q50": "2", "q75": "3"}
-    known = {"a": 0.0, "b": 0.00123, "c": None}
-    rows = tuple({**row, "column_name": name} for name in (*known, "d"))
-    summary = Summary(kind="summary", subject="db.t", columns=tuple(row), rows=rows, measure_ranks=lambda: known)
-    for shown in (on_terminal(summary, 200), repr(pickle.loads(pickle.dumps(summary))), summary._repr_html_()):  # noqa: S301 - ours
-        assert [shown.count(mark) for mark in ("~1", "~2", "~3")] == [2, 2, 2]
+    scores = {"a": 0.0, "b": 0.00123, "c": None}
+    rows = tuple({**row, "column_name": name} for name in (*scores, "d"))
+    summary = Summary(kind="summary", subject="db.t", columns=tuple(row), rows=rows, measure_ranks=lambda: scores)
+    for text in (on_terminal(summary, 200), repr(pickle.loads(pickle.dumps(summary))), summary._repr_html_()):  # noqa: S301 - ours
+        assert [text.count(mark) for mark in ("~1", "~2", "~3")] == [2, 2, 2]
         assert (
             "ranks of quartiles are off by at most 0.12 % of the values; by how much some quartiles are off is not"
-            in (" ".join(shown.split()))
+            in (" ".join(text.split()))
         )
     assert "quartiles" not in on_terminal(summary, 30), "they are not drawn"
     assert summary.to_dict()["rows"] == list(map(dict, rows))
@@ -265,7 +267,7 @@ def test_long_answers_are_cut_and_say_so():
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "expected"),
     [
         (None, ""),
         (True, "yes"),
@@ -277,8 +279,8 @@ def test_long_answers_are_cut_and_say_so():
         ("x" * 50, "x" * 39 + "…"),
     ],
 )
-def test_cells(value, shown):
-    assert cells.format_brief_cell("any", value) == shown
+def test_cells(value, expected):
+    assert cells.format_brief_cell("any", value) == expected
 
 
 def test_an_answer_is_a_sequence_and_converts(location):

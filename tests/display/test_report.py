@@ -31,7 +31,9 @@ def test_nothing_in_a_table_becomes_markup():
     page = Page(html)
     (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    (policy,) = [one["content"] for one in page.all("meta") if one.get("http-equiv") == "Content-Security-Policy"]
+    (policy,) = [
+        element["content"] for element in page.all("meta") if element.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert f"script-src 'sha256-{digest}'" in policy
     assert policy.startswith("default-src 'none'")
     assert not any(name.startswith("on") or name == "style" for _, attributes in page.elements for name in attributes)
@@ -70,15 +72,17 @@ def test_nothing_comes_from_elsewhere_and_links_lead_somewhere():
     assert len(ids) == len(set(ids))
     links = [attributes[name] for _, attributes in page.elements for name in ("href", "src") if name in attributes]
     assert {link.removeprefix("#") for link in links} <= set(ids)
-    labels = [one[name] for _, one in page.elements for name in ("aria-labelledby", "for") if name in one]
+    labels = [
+        attributes[name] for _, attributes in page.elements for name in ("aria-labelledby", "for") if name in attributes
+    ]
     assert set(labels) <= set(ids)
-    assert all(one.get("aria-label") for one in page.all("svg") if one.get("role") == "img")
+    assert all(attributes.get("aria-label") for attributes in page.all("svg") if attributes.get("role") == "img")
 
 
 def test_texts_stand_out_from_what_is_behind_them():
     style = pkgutil.get_data("metastore.display.report", "page.css").decode()
     both = re.findall(r"--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);", style)
-    themes = [{name: colours[place] for name, *colours in both} for place in (0, 1)]
+    themes = [{name: colours[theme] for name, *colours in both} for theme in (0, 1)]
     pairs = [("text", "card"), ("muted", "back"), ("accent", "back"), ("text", "soft"), ("problem", "problem-soft"),
              ("warning", "warning-soft"), ("card", "text")]  # fmt: skip
     for theme in themes:
@@ -109,7 +113,7 @@ ALERTS = {
 def test_what_stands_out(kind):
     rows = [summary_row("plain"), summary_row("odd", **ALERTS[kind])]
     alerts = find_alerts(contents(*map(ColumnContents, rows)))
-    assert [(one.column, one.kind) for one in alerts] == [("odd", kind)]
+    assert [(alert.column, alert.kind) for alert in alerts] == [("odd", kind)]
 
 
 def test_badly_clustered_where_a_statement_would_help_and_the_table_has_files():
@@ -119,7 +123,9 @@ def test_badly_clustered_where_a_statement_would_help_and_the_table_has_files():
         {"column_name": "c", "files_per_lookup": 2.0, "advice": "OPTIMIZE"},
     ])  # fmt: skip
     rows = [ColumnContents(summary_row(name)) for name in "abc"]
-    assert [(one.column, one.kind) for one in find_alerts(contents(*rows, layout=layout))] == [("a", "badly clustered")]
+    assert [(alert.column, alert.kind) for alert in find_alerts(contents(*rows, layout=layout))] == [
+        ("a", "badly clustered")
+    ]
     few = [ColumnContents(summary_row(name, files_total=3)) for name in "abc"]
     assert find_alerts(contents(*few, layout=layout)) == []
 
@@ -136,7 +142,7 @@ def test_compared_with_before():
     changes = replace(changes, rows=tuple({"reason": None, **row} for row in changes.rows))
     before = contents(column("a"), column("b"), column("gone"))
     now = contents(column("a"), column("b"), column("new"), before=before, changes=changes)
-    assert [(one.column, one.kind) for one in find_alerts(now)] == [
+    assert [(alert.column, alert.kind) for alert in find_alerts(now)] == [
         ("a", "drifted"), ("b", "other type"), ("new", "new"), ("gone", "gone")
     ]  # fmt: skip
     html = render_page(now)
@@ -187,10 +193,10 @@ def test_what_lies_far_out_is_in_the_last_bar():
     ],
 )
 def test_ends_of_what_types_hold(kind, lo, hi):
-    one = column("x", kind, min=lo, max=hi, edges=(lo, hi))
-    page = Page(render_page(contents(one)))
+    number_column = column("x", kind, min=lo, max=hi, edges=(lo, hi))
+    page = Page(render_page(contents(number_column)))
     assert len(page.all("article")) == 1
-    chart = draw_chart(one.bins, kind)
+    chart = draw_chart(number_column.bins, kind)
     assert chart is None or sum(chart.counts) == pytest.approx(1)
 
 
@@ -201,7 +207,7 @@ def texts_of(*columns, **more):
 def test_numbers_stay_in_one_line_and_have_room():
     long = column("big", min="0", max="400000199997", approx_unique=395_465)
     page = Page(render_page(contents(long)))
-    (facts,) = [one["class"] for one in page.all("dl") if one["class"].startswith("facts")]
+    (facts,) = [attributes["class"] for attributes in page.all("dl") if attributes["class"].startswith("facts")]
     assert facts == "facts wide"
     assert "400,000,199,997" in page.texts
     assert {"class": "one"} in page.all("bdi")
@@ -226,13 +232,13 @@ def quantiles(*texts, error=0.0):
 
 def test_quantiles_of_long_texts_say_what_is_exact_of_them():
     prefix = "https://shop.example/very/long/common/prefix/"
-    one = column("url", "string", min=prefix + "a", max=prefix + "b")
-    texts = texts_of(replace(one, quantiles=quantiles(prefix + "a…", prefix + "b…")))
+    text_column = column("url", "string", min=prefix + "a", max=prefix + "b")
+    texts = texts_of(replace(text_column, quantiles=quantiles(prefix + "a…", prefix + "b…")))
     assert {"ranks exact, of long texts the beginning", "https://shop.…mmon/prefix/a…"} <= {*texts}
     assert not any(text.startswith("~https") for text in texts)
-    alike = texts_of(replace(one, quantiles=quantiles(prefix + "…", prefix + "…", prefix + "…")))
-    assert {"0 % to 20 %", prefix + "…", "what follows is not kept"} <= {*alike}
-    assert "~a" in texts_of(replace(one, quantiles=quantiles("a", "b", error=0.001)))
+    shortened = texts_of(replace(text_column, quantiles=quantiles(prefix + "…", prefix + "…", prefix + "…")))
+    assert {"0 % to 20 %", prefix + "…", "what follows is not kept"} <= {*shortened}
+    assert "~a" in texts_of(replace(text_column, quantiles=quantiles("a", "b", error=0.001)))
 
 
 def test_one_byte_is_no_bytes():

@@ -51,26 +51,26 @@ def hostile_table(tmp_path_factory) -> Path:
     identity = replace(analyzed_tables.IDENTITY, name=f"db.{ATTACK}")
 
     def renamed(part):
-        return replace(part, columns=tuple(replace(one, path=(COLUMN,)) for one in part.columns))
+        return replace(part, columns=tuple(replace(leaf, path=(COLUMN,)) for leaf in part.columns))
 
     def change(old):
         return replace(
             old,
             blocks=tuple(map(renamed, old.blocks)),
-            snapshots=tuple(replace(renamed(one), id=f"1{ATTACK}") for one in old.snapshots),
+            snapshots=tuple(replace(renamed(snapshot), id=f"1{ATTACK}") for snapshot in old.snapshots),
         )
 
     store.commit(identity, change)
     return folder
 
 
-def answers(place: Path) -> dict[str, metastore.Answer]:
-    opened = metastore.open(str(place))
+def answers(table_path: Path) -> dict[str, metastore.Answer]:
+    opened = metastore.open(str(table_path))
     results = {verb: getattr(opened, verb)() for verb in ("summary", "files", "columns", "snapshots")}
     for verb in ("frequencies", "histogram", "quantiles"):
         results[verb] = getattr(opened, verb)(QUOTED)
-    results["verify"] = metastore.verify(str(place))
-    results["gc"] = metastore.gc(str(place))
+    results["verify"] = metastore.verify(str(table_path))
+    results["gc"] = metastore.gc(str(table_path))
     return results
 
 
@@ -122,8 +122,8 @@ def test_commands_show_it(hostile_table, command, terminal, monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     if terminal:
         monkeypatch.setattr(output, "PlainOutput", output.ConsoleOutput)
-    verb, *rest = command
-    done = CliRunner().invoke(app, [verb, str(hostile_table), *rest[1:]])
+    verb, *arguments = command
+    done = CliRunner().invoke(app, [verb, str(hostile_table), *arguments[1:]])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert done.stdout or done.stderr
     assert not acts(done.stdout + done.stderr)
@@ -133,11 +133,11 @@ def test_commands_show_it(hostile_table, command, terminal, monkeypatch):
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(map(ascii, command)))
 def test_json_holds_it_and_shows_it(hostile_table, command):
-    verb, *rest = command
-    done = CliRunner().invoke(app, [verb, str(hostile_table), *rest[1:], "--json"])
+    verb, *arguments = command
+    done = CliRunner().invoke(app, [verb, str(hostile_table), *arguments[1:], "--json"])
     assert not acts(done.stdout + done.stderr)
     document = json.loads(done.stdout)
-    if verb == "summary" and not rest:
+    if verb == "summary" and not arguments:
         assert document["rows"][0]["column_name"].strip("`") == COLUMN
 
 
@@ -151,15 +151,15 @@ def test_a_lone_surrogate_is_shown():
 def test_errors_show_it_and_hold_it(name):
     kind = getattr(errors, name)
     facts = {"sequence": 3, "near": [ATTACK]}
-    wanted = kind.__init__.__code__.co_varnames[1 : kind.__init__.__code__.co_argcount]
-    error = kind(**{one: facts.get(one, ATTACK) for one in wanted})
+    parameter_names = kind.__init__.__code__.co_varnames[1 : kind.__init__.__code__.co_argcount]
+    error = kind(**{parameter: facts.get(parameter, ATTACK) for parameter in parameter_names})
     again = pickle.loads(pickle.dumps(error))  # noqa: S301
-    for shown in (str(error), str(again), *error.args):
-        assert not acts(shown)
-        assert "\n" not in shown
+    for text in (str(error), str(again), *error.args):
+        assert not acts(text)
+        assert "\n" not in text
     assert "\\x1b" in str(error)
-    raw = {"table", "column", "reason", "store", "name", "where", "argument", "setting"} & set(wanted)
-    assert all(getattr(error, one) == ATTACK for one in raw)
+    raw = {"table", "column", "reason", "store", "name", "where", "argument", "setting"} & set(parameter_names)
+    assert all(getattr(error, attribute) == ATTACK for attribute in raw)
 
 
 def test_lines_of_the_log_show_it(caplog):
@@ -178,11 +178,15 @@ def test_there_is_one_way_out():
     """Everything that is written for people, and every logger, passes what shows."""
     ways = re.compile(r"typer\.echo\(|\bprint\(|getLogger\(__name__|Console\(|sys\.std(out|err)\.write")
     elsewhere = re.compile(r">>>|^ *code = f?[\"']")  # in an example, or in another Python
-    places = []
+    locations = []
     package = Path(metastore.__file__).parent
     for file in package.rglob("*.py"):
         lines = [line for line in file.read_text("utf-8").splitlines() if not elsewhere.search(line)]
-        places += [str(file.relative_to(package)) for line in lines if ways.search(line)]
+        locations += [str(file.relative_to(package)) for line in lines if ways.search(line)]
     # A version, two fixed lines about a signal; `_write`, `_dump`, `_console` and its three uses.
-    assert set(places) - {"cli/output.py"} == {"cli/__init__.py", "cli/installation_commands.py", "cli/termination.py"}
-    assert (len(places), places.count("cli/output.py")) == (9, 6)
+    assert set(locations) - {"cli/output.py"} == {
+        "cli/__init__.py",
+        "cli/installation_commands.py",
+        "cli/termination.py",
+    }
+    assert (len(locations), locations.count("cli/output.py")) == (9, 6)

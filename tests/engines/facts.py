@@ -35,7 +35,9 @@ def _leaves(path: tuple[str, ...], column: exp.ColumnDef) -> Iterator[Column]:
             yield from _leaves((*path, field.name), field)
         return
     spelled = kind.sql("spark").lower().replace(", ", ",")
-    collation = next((one.kind.this.name for one in column.find_all(exp.ColumnConstraint) if one.kind), None)
+    collation = next(
+        (constraint.kind.this.name for constraint in column.find_all(exp.ColumnConstraint) if constraint.kind), None
+    )
     if collation is None and " collate " in spelled:
         spelled, _, collation = spelled.partition(" collate ")
     yield Column(
@@ -60,9 +62,9 @@ def is_kept(columns: list[Column], zone: dict[str, Any], filter_: str, time_zone
         if "values" in said:
             listed[column] = _ListedValues(column, said["values"], time_zone)
     file = np.ones(1, bool)
-    whole = filters.all_of(one.condition for one in conjuncts)
-    conditions = [*(one.condition for one in conjuncts), whole]
-    excluded = [exclude_by_values(one, facts, listed, file)[0] for one in conditions]
+    all_conjuncts = filters.all_of(conjunct.condition for conjunct in conjuncts)
+    conditions = [*(conjunct.condition for conjunct in conjuncts), all_conjuncts]
+    excluded = [exclude_by_values(condition, facts, listed, file)[0] for condition in conditions]
     return zone["rows"] != 0 and not any(excluded)
 
 
@@ -95,19 +97,19 @@ def _facts(column: Column, zone: dict[str, Any], said: dict[str, Any], time_zone
     rows, nulls, nans = said.get("rows", zone["rows"]), said.get("nulls", -1), said.get("nans", -1)
     lo, hi = (_key(said.get(side), column, time_zone) for side in ("lo", "hi"))
     gone = max(nulls, 0) + max(nans, 0)
-    known = rows == zone["rows"] and gone <= rows and (lo is None or hi is None or lo <= hi)
-    known = known and (gone < rows or (lo is None and hi is None))
+    is_consistent = rows == zone["rows"] and gone <= rows and (lo is None or hi is None or lo <= hi)
+    is_consistent = is_consistent and (gone < rows or (lo is None and hi is None))
     kind = object if column.encoding == "binary" else np.int64
 
     def array_of_one(value: Any, of: Any = bool) -> Any:
-        found = np.empty(1, of)
-        found[0] = value
-        return found
+        array = np.empty(1, of)
+        array[0] = value
+        return array
 
     filler = b"" if column.encoding == "binary" and not column.type.startswith("decimal") else 0
     return ColumnFacts(
         column=column,
-        analyzed=array_of_one(known),
+        analyzed=array_of_one(is_consistent),
         nulls=array_of_one(nulls, np.int64),
         nans=array_of_one(nans, np.int64),
         empty=array_of_one(nulls >= 0 and gone == rows),

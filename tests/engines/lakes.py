@@ -31,10 +31,10 @@ def rows(start: int, end: int) -> pa.Table:
     )
 
 
-def make_iceberg(place: Path, files: int = 5) -> Table:
+def make_iceberg(folder: Path, files: int = 5) -> Table:
     """A table of one catalog, a data file for ten rows."""
-    place.mkdir(parents=True)
-    catalog = SqlCatalog("c", uri=f"sqlite:///{place}/c.db", warehouse=f"file://{place}/warehouse")
+    folder.mkdir(parents=True)
+    catalog = SqlCatalog("c", uri=f"sqlite:///{folder}/c.db", warehouse=f"file://{folder}/warehouse")
     catalog.create_namespace("db")
     table = catalog.create_table("db.sales", rows(0, 1).schema)
     for number in range(files):
@@ -48,15 +48,15 @@ def describe_iceberg(table: Table) -> Written:
         "iceberg", str(table.metadata.table_uuid), table.location().replace("file://", "file:"), "db.sales"
     )
     tasks = [task.file for task in table.scan().plan_files()]
-    files = [DataFile(one.file_path, one.file_size_in_bytes, one.record_count) for one in tasks]
-    return Written(identity, [described(identity, one) for one in files])
+    files = [DataFile(task.file_path, task.file_size_in_bytes, task.record_count) for task in tasks]
+    return Written(identity, [described(identity, file) for file in files])
 
 
-def make_delta(place: Path, files: int = 5) -> DeltaTable:
+def make_delta(folder: Path, files: int = 5) -> DeltaTable:
     """A table, partitioned by names that are written with percent signs."""
     for number in range(files):
-        write_deltalake(place, rows(number * 10, number * 10 + 10), mode="append", partition_by=["part"])
-    return DeltaTable(place)
+        write_deltalake(folder, rows(number * 10, number * 10 + 10), mode="append", partition_by=["part"])
+    return DeltaTable(folder)
 
 
 def describe_delta(table: DeltaTable) -> Written:
@@ -64,5 +64,5 @@ def describe_delta(table: DeltaTable) -> Written:
     root = "file:" + table.table_uri.removeprefix("file://").rstrip("/")
     identity = TableIdentity("delta", str(table.metadata().id), root, "sales")
     actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    files = [DataFile(unquote(one["path"]), one["size_bytes"], one["num_records"]) for one in actions]
-    return Written(identity, [described(identity, one) for one in files])
+    files = [DataFile(unquote(action["path"]), action["size_bytes"], action["num_records"]) for action in actions]
+    return Written(identity, [described(identity, file) for file in files])

@@ -115,11 +115,11 @@ def worsened(rng: random.Random, written: Written, tables: dict[str, pa.Table]) 
         for column, row in file.columns.items():
             columns[column] = _less(rng, dict(row))
             if len(column.path) == 1 and rng.random() < 0.5:
-                known = [stored(one) for one in table[column.path[0]].drop_null()]
-                known = [one for one in known if one == one]  # noqa: PLR0124 - NaN
-                single = sorted(set(known))
+                values_of_column = [stored(value) for value in table[column.path[0]].drop_null()]
+                values_of_column = [value for value in values_of_column if value == value]  # noqa: PLR0124 - NaN
+                single = sorted(set(values_of_column))
                 is_listed = rng.random() < 0.5
-                listed = [(one, known.count(one)) for one in single] if is_listed else []
+                listed = [(value, values_of_column.count(value)) for value in single] if is_listed else []
                 values[column] = Values("complete" if is_listed else "none", listed, single or None)
                 columns[column]["distinct"] = len(single)
         files.append(replace(file, columns=columns, values=values))
@@ -320,30 +320,32 @@ def make_filter(rng: random.Random, depth: int = 2) -> Filter:
         return leaf(rng)
     if kind < 0.55:
         inner = make_filter(rng, depth - 1)
-        return Filter(f"NOT ({inner.spark})", f"NOT ({inner.duck})", tuple(f"NOT ({one})" for one in inner.others))
+        return Filter(
+            f"NOT ({inner.spark})", f"NOT ({inner.duck})", tuple(f"NOT ({reading})" for reading in inner.others)
+        )
     word = "AND" if kind < 0.8 else "OR"
     parts = [make_filter(rng, depth - 1) for _ in range(2)]
-    others = [
-        f"({one}) {word} ({two})"
-        for one in (parts[0].duck, *parts[0].others)
-        for two in (parts[1].duck, *parts[1].others)
+    readings = [
+        f"({first}) {word} ({second})"
+        for first in (parts[0].duck, *parts[0].others)
+        for second in (parts[1].duck, *parts[1].others)
     ]
-    return Filter(f"({parts[0].spark}) {word} ({parts[1].spark})", others[0], tuple(others[1:]))
+    return Filter(f"({parts[0].spark}) {word} ({parts[1].spark})", readings[0], tuple(readings[1:]))
 
 
 def matching_files(tables: dict[str, pa.Table], filters: list[Filter]) -> list[set[str]]:
     """For each filter the files that hold a row of which any reading of it is true."""
-    whole = pa.concat_tables(
+    all_rows = pa.concat_tables(
         [table.append_column("file_", pa.array([path] * table.num_rows)) for path, table in tables.items()]
     )
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        connection.register("whole_", whole)
+        connection.register("whole_", all_rows)
         connection.execute("CREATE TABLE all_ AS SELECT * FROM whole_")
-        found = []
-        for one in filters:
-            either = " OR ".join(f"coalesce(({reading}), false)" for reading in (one.duck, *one.others))
-            found.append(
+        files = []
+        for filter_ in filters:
+            either = " OR ".join(f"coalesce(({reading}), false)" for reading in (filter_.duck, *filter_.others))
+            files.append(
                 {path for (path,) in connection.execute(f"SELECT DISTINCT file_ FROM all_ WHERE {either}").fetchall()}
             )
-    return found
+    return files

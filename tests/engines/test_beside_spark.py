@@ -79,18 +79,20 @@ def delta(spark):
 def test_no_row_is_lost_and_as_many_files_are_skipped(spark, request, format_, path):
     name, table = request.getfixturevalue(format_)
     statistics = metastore.open(table)
-    found = ", ".join(FILTERS)  # in an aggregate Spark fails on some of them
-    rows = [(file_name(file), found) for file, *found in spark.sql(f"SELECT {path}, {found} FROM {name}").collect()]
+    conditions = ", ".join(FILTERS)  # in an aggregate Spark fails on some of them
+    rows = [
+        (file_name(file), matches) for file, *matches in spark.sql(f"SELECT {path}, {conditions} FROM {name}").collect()
+    ]
     more = {}
-    for place, one in enumerate(FILTERS):
-        files = statistics.prune(one)
-        ours, held = set(map(file_name, files)), {file for file, matches in rows if matches[place]}
-        told = metastore.explain(spark, f"SELECT * FROM {name} WHERE {one}")
-        assert held <= ours, one
+    for position, condition in enumerate(FILTERS):
+        files = statistics.prune(condition)
+        ours, expected = set(map(file_name, files)), {file for file, matches in rows if matches[position]}
+        explained = metastore.explain(spark, f"SELECT * FROM {name} WHERE {condition}")
+        assert expected <= ours, condition
         assert (files.total, files.analyzed, files.current) == (6, 5, True)
         assert len(files.with_deletes) == len(ours) - 1  # all but the new file have deletes
-        if ours != {file_name(row["path"]) for row in told if row["kept"]}:
-            more[one] = len(ours) - sum(row["kept"] for row in told)
+        if ours != {file_name(row["path"]) for row in explained if row["kept"]}:
+            more[condition] = len(ours) - sum(row["kept"] for row in explained)
     assert more == MORE
 
 

@@ -43,8 +43,8 @@ def files(tmp_path_factory):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_thousand_levels_skip_files(files, shape):
     limit, size = sys.getrecursionlimit(), threading.stack_size()
-    found = metastore.open(files).prune(SHAPES[shape](1_000))
-    assert ([path.rpartition("/")[2] for path in found], found.unused) == (["0.parquet"], {})
+    pruned = metastore.open(files).prune(SHAPES[shape](1_000))
+    assert ([path.rpartition("/")[2] for path in pruned], pruned.unused) == (["0.parquet"], {})
     assert (sys.getrecursionlimit(), threading.stack_size()) == (limit, size)
 
 
@@ -72,15 +72,17 @@ def test_errors_of_deep_filters_are_told(files):
 
 
 def test_several_threads_ask_at_once(files):
-    found = []
+    answers = []
     table = metastore.open(files)
-    threads = [threading.Thread(target=lambda: found.append(len(table.prune(SHAPES["NOT"](1_000))))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: answers.append(len(table.prune(SHAPES["NOT"](1_000))))) for _ in range(4)
+    ]
     limit = sys.getrecursionlimit()
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert (found, sys.getrecursionlimit()) == ([1] * 4, limit)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (answers, sys.getrecursionlimit()) == ([1] * 4, limit)
 
 
 def test_what_needs_no_more_stack_stays_in_its_thread():

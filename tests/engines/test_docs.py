@@ -46,9 +46,9 @@ def warehouse(tmp_path, monkeypatch):
 def test_the_page(warehouse, capsys):
     assert len(BLOCKS) > 6
     names = {}
-    for code, shown in BLOCKS:
+    for code, expected in BLOCKS:
         exec(code, names)  # noqa: S102 - our own page
         said = capsys.readouterr().out
-        if shown:
-            assert said.strip() == shown
+        if expected:
+            assert said.strip() == expected
     assert names["files"].total == 8

@@ -74,31 +74,34 @@ def is_doubtful(value: object) -> bool:
 @pytest.mark.parametrize("zone", ["UTC", "+05:30", "America/Los_Angeles"])
 @pytest.mark.parametrize(("column", "kind"), CASES)
 def test_the_values_of_a_result_are_those_that_spark_makes_it_of(spark, column, kind, zone):
-    values, made, asked = CASES[column, kind]
+    values, made, conditions = CASES[column, kind]
     subject = Column(key="1", path=(column,), type=kind, encoding=encoding_of(kind))
     terms = TermReader(ColumnNames([subject], "t"), zone, lambda _: None)
     with conf(spark, spark__sql__session__timeZone=zone, spark__sql__ansi__enabled="false"):
         rows = spark.createDataFrame(
-            [(one,) for one in values], f"{column} {'string' if kind == 'string' else 'bigint'}"
+            [(value,) for value in values], f"{column} {'string' if kind == 'string' else 'bigint'}"
         )
         typed = rows.selectExpr(f"CAST({made} AS {kind}) AS {column}", f"{column} AS given")
-        found_terms = [terms.read(parse_condition(one)) for one in asked]
-        assert [kind for _, kind in typed.selectExpr(*asked).dtypes] == [term.type for term in found_terms]
-        shown = (SHOWN.get(term.type, "{}").format(one) for one, term in zip(asked, found_terms, strict=True))
-        results = typed.selectExpr("given", *shown).collect()
-        for place, (one, term) in enumerate(zip(asked, found_terms, strict=True), 1):
-            found = {row[0]: key(row[place]) for row in results}
+        found_terms = [terms.read(parse_condition(condition)) for condition in conditions]
+        assert [kind for _, kind in typed.selectExpr(*conditions).dtypes] == [term.type for term in found_terms]
+        texts = (
+            SHOWN.get(term.type, "{}").format(condition)
+            for condition, term in zip(conditions, found_terms, strict=True)
+        )
+        results = typed.selectExpr("given", *texts).collect()
+        for position, (text, term) in enumerate(zip(conditions, found_terms, strict=True), 1):
+            results_of_spark = {row[0]: key(row[position]) for row in results}
             is_exact = zone != "America/Los_Angeles" or kind == "string"
-            for result in set(found.values()):
+            for result in set(results_of_spark.values()):
                 condition = term.where(ValueSet.of([result]))
                 assert isinstance(condition, Member)
-                held = {value for value in values if key(value) in condition.values}
-                having = {value for value in values if found[value] == result}
-                assert having <= held, (one, result)
+                members = {value for value in values if key(value) in condition.values}
+                having = {value for value in values if results_of_spark[value] == result}
+                assert having <= members, (text, result)
                 if is_exact and kind not in ("int", "bigint", "string"):
-                    assert held == having, (one, result)
+                    assert members == having, (text, result)
                 elif is_exact:
-                    assert all(map(is_doubtful, held - having)), (one, result)
+                    assert all(map(is_doubtful, members - having)), (text, result)
 
 
 COLUMNS = [
@@ -145,7 +148,7 @@ def test_what_is_not_certain_has_no_rule(filter_):
 
 
 @pytest.mark.parametrize(
-    ("filter_", "held", "left_out"),
+    ("filter_", "included", "left_out"),
     [
         ("lower(s) = 'ab'", [b"Ab", b"AB", "É".encode(), b"\xff"], [b"b", b""]),
         ("NOT lower(s) = 'ab'", [b"b", "É".encode(), b"\xff"], [b"Ab", b"AB"]),
@@ -160,10 +163,10 @@ def test_what_is_not_certain_has_no_rule(filter_):
         ("length(x) = 2", [b"\xff\xff"], [b"a"]),
     ],
 )
-def test_single_values_are_put_through_functions(filter_, held, left_out):
-    condition = all_of(one.condition for one in parse_filter(filter_, COLUMNS, "t"))
-    assert [one for one in held if one not in condition.values] == []
-    assert [one for one in left_out if one in condition.values] == []
+def test_single_values_are_put_through_functions(filter_, included, left_out):
+    condition = all_of(conjunct.condition for conjunct in parse_filter(filter_, COLUMNS, "t"))
+    assert [value for value in included if value not in condition.values] == []
+    assert [value for value in left_out if value in condition.values] == []
 
 
 def test_null_is_null_through_functions():
@@ -218,18 +221,22 @@ THEN = [
 def test_an_expression_that_has_statistics_is_asked_as_a_column(filter_, expression):
     renamed = {"1": "label"}
     now = [
-        Column(key=one.key, path=(renamed.get(one.key, one.path[0]),), type=one.type, encoding=one.encoding)
-        for one in THEN
+        Column(
+            key=column.key, path=(renamed.get(column.key, column.path[0]),), type=column.type, encoding=column.encoding
+        )
+        for column in THEN
     ]
     now.append(Column(key="7", path=("name",), type="string", encoding="binary"))
     (conjunct,) = parse_filter(filter_, now, "t", "UTC", index_expressions(EXPRESSIONS, THEN))
     parts = getattr(conjunct.condition, "parts", (conjunct.condition,))
-    found = [one.column.name for one in parts if isinstance(one, Member) and one.column.is_expression]
-    assert found == ([expression] if expression else [])
+    expressions = [part.column.name for part in parts if isinstance(part, Member) and part.column.is_expression]
+    assert expressions == ([expression] if expression else [])
 
 
 def test_an_expression_of_a_column_that_has_another_type_now_is_not_asked():
-    now = [one if one.key != "2" else Column(key="2", path=("a",), type="bigint", encoding="long") for one in THEN]
+    now = [
+        column if column.key != "2" else Column(key="2", path=("a",), type="bigint", encoding="long") for column in THEN
+    ]
     (conjunct,) = parse_filter("a + b > 3", now, "t", "UTC", index_expressions(EXPRESSIONS, THEN))
     assert isinstance(conjunct.condition, Unknown)
 

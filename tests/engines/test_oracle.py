@@ -17,13 +17,13 @@ def prune_random_filters(tmp_path, seed: int, files: int = 10, filters: int = 40
     """Count the files without a row of a filter and those skipped, and name the files lost."""
     rng = random.Random(seed)
     tables = write_table(rng, tmp_path / str(seed), files)
-    asked = [make_filter(rng) for _ in range(filters)]
+    filters_to_ask = [make_filter(rng) for _ in range(filters)]
     statistics = metastore.open(tmp_path / str(seed))
     without, skipped, lost = 0, 0, []
-    for one, matching in zip(asked, matching_files(tables, asked), strict=True):
-        pruned = statistics.prune(one.spark)
+    for filter_, matching in zip(filters_to_ask, matching_files(tables, filters_to_ask), strict=True):
+        pruned = statistics.prune(filter_.spark)
         assert pruned.total == len(tables)
-        lost += [f"seed {seed}: {one.spark} lost {pruned.why(path)}" for path in matching - set(pruned)]
+        lost += [f"seed {seed}: {filter_.spark} lost {pruned.why(path)}" for path in matching - set(pruned)]
         without += len(tables) - len(matching)
         skipped += len(tables) - len(pruned)
     return without, skipped, lost

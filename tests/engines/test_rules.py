@@ -35,20 +35,20 @@ COLUMNS = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_verdicts_of_the_shim(case):
     columns, zone = columns_of(case["schema"]), case.get("conf", {}).get("spark.sql.session.timeZone", "UTC")
-    kept = [one for verdict in ("keep", "all", "only_spark") for one in case.get(verdict, [])]
-    skipped = [one for verdict in ("skip", "only_python") for one in case.get(verdict, [])]
-    assert [one for one in kept if not is_kept(columns, case["zone"], one, zone)] == []
-    assert [one for one in skipped if is_kept(columns, case["zone"], one, zone)] == []
+    expected = [filter_ for verdict in ("keep", "all", "only_spark") for filter_ in case.get(verdict, [])]
+    skipped = [filter_ for verdict in ("skip", "only_python") for filter_ in case.get(verdict, [])]
+    assert [filter_ for filter_ in expected if not is_kept(columns, case["zone"], filter_, zone)] == []
+    assert [filter_ for filter_ in skipped if is_kept(columns, case["zone"], filter_, zone)] == []
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_prune_leaves_out_what_it_is_said_to(rule):
     columns = columns_of(rule.schema)
-    for known in ("bounds", "values"):
-        statistics = rule.statistics(known)
-        kept = [one for one in rule.filters if is_kept(columns, statistics, one, "UTC")]
-        is_enough = rule.python in ("bounds", known)
-        assert kept == (rule.stays if is_enough else rule.filters), known
+    for statistics_kind in ("bounds", "values"):
+        statistics = rule.statistics(statistics_kind)
+        kept = [filter_ for filter_ in rule.filters if is_kept(columns, statistics, filter_, "UTC")]
+        is_enough = rule.python in ("bounds", statistics_kind)
+        assert kept == (rule.stays if is_enough else rule.filters), statistics_kind
 
 
 def test_every_rule_is_in_the_contract():
@@ -56,9 +56,9 @@ def test_every_rule_is_in_the_contract():
     named = {
         name for file in SOURCES.glob("*.py") for name in re.findall(r"\bexp\.([A-Z]\w+)", file.read_text("utf-8"))
     }
-    trees = [parse_condition(one) for rule in RULES for one in rule.filters]
-    asked = {type(node).__name__ for tree in trees for node in tree.walk()}
-    assert named - asked == WITHOUT_RULE
+    trees = [parse_condition(filter_) for rule in RULES for filter_ in rule.filters]
+    node_types = {type(node).__name__ for tree in trees for node in tree.walk()}
+    assert named - node_types == WITHOUT_RULE
 
 
 ZONE = {"rows": 10, "columns": {"a": {"lo": "1", "hi": "5", "nulls": 0}}}
@@ -130,7 +130,9 @@ ZONE = {"rows": 10, "columns": {"a": {"lo": "1", "hi": "5", "nulls": 0}}}
 )  # fmt: skip
 def test_literals_are_typed_as_in_spark(column, lo, hi, filter_, kept):
     zone = {"rows": 10, "columns": {"a": ZONE["columns"]["a"], column: {"lo": lo, "hi": hi, "nulls": 0, "nans": 0}}}
-    columns = [Column(key=one.path[0], path=one.path, type=one.type, encoding=one.encoding) for one in COLUMNS]
+    columns = [
+        Column(key=column.path[0], path=column.path, type=column.type, encoding=column.encoding) for column in COLUMNS
+    ]
     if column == "c":
         zone["columns"].pop("c")
     assert is_kept(columns, zone, filter_, "UTC") == kept
@@ -179,8 +181,8 @@ def test_why_a_part_has_no_rule_is_said():
         "a IN (SELECT 1)": "SUBQUERY",
         "_metadata.file_path = 'x'": "METADATA_COLUMN",
     }
-    found = {one: parse_filter(one, COLUMNS, "t")[0].condition.reason for one in reasons}
-    assert found == reasons
+    reasons_by_filter = {filter_: parse_filter(filter_, COLUMNS, "t")[0].condition.reason for filter_ in reasons}
+    assert reasons_by_filter == reasons
 
 
 @pytest.mark.parametrize("filter_", ["a = 'x'", "a IN (1, 'x')", "a IN ('x', 'y')"])

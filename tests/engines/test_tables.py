@@ -66,10 +66,10 @@ def test_new_files_are_read_and_those_that_are_gone_are_not(request, format_):
         table.delete("id < 10")
         table = DeltaTable(table.table_uri)
     files = metastore.open(table).prune("id < 5")
-    assert [one.reason for one in files.verdicts].count("KEPT_FILE_UNKNOWN") == 1
+    assert [verdict.reason for verdict in files.verdicts].count("KEPT_FILE_UNKNOWN") == 1
     assert len(files) == 1
     assert files.analyzed == 4
-    assert len({*before} & {one.path for one in files.verdicts}) == 4
+    assert len({*before} & {verdict.path for verdict in files.verdicts}) == 4
     assert count_rows(files.paths, "id < 5") == 0
 
 
@@ -82,15 +82,15 @@ def test_columns_of_iceberg_are_known_by_their_ids(iceberg):
         change.add_column("country", LongType())
     statistics = metastore.open(iceberg)
     assert len(statistics.prune("number BETWEEN 11 AND 12")) == 1
-    assert {one.reason for one in statistics.prune("country = 1").verdicts} == {"KEPT_COLUMN_UNKNOWN"}
+    assert {verdict.reason for verdict in statistics.prune("country = 1").verdicts} == {"KEPT_COLUMN_UNKNOWN"}
     with pytest.raises(ColumnNotFound, match="no column 'id'"):
         statistics.prune("id = 1")
 
 
 def test_other_verbs_know_the_current_snapshot(iceberg, delta):
     for table, snapshot in ((iceberg, str(iceberg.current_snapshot().snapshot_id)), (delta, str(delta.version()))):
-        (shown,) = metastore.open(table).snapshots()
-        assert (shown["snapshot"], shown["current"]) == (snapshot, True)
+        (listed,) = metastore.open(table).snapshots()
+        assert (listed["snapshot"], listed["current"]) == (snapshot, True)
 
 
 @pytest.mark.parametrize("format_", ["iceberg", "delta"])
@@ -124,7 +124,7 @@ def test_a_file_of_another_size_is_another_file(delta):
         for file in (written.folder / folder).iterdir():
             file.unlink()
     written.write(str(delta.version()))
-    reasons = [one.reason for one in metastore.open(DeltaTable(store)).prune("id > 1000").verdicts]
+    reasons = [verdict.reason for verdict in metastore.open(DeltaTable(store)).prune("id > 1000").verdicts]
     assert sorted(reasons) == ["KEPT_COLUMN_UNKNOWN", "KEPT_FILE_UNKNOWN", "SKIPPED", "SKIPPED", "SKIPPED"]
 
 
@@ -167,7 +167,7 @@ def test_a_folder_is_listed_when_it_is_asked(tmp_path):
     os.utime(root / "0.parquet", (1e9 + 1, 1e9 + 1))  # replaced by rows that compress alike
     (root / "1.parquet").unlink()
     files = statistics.prune("id = 25")
-    assert [(one.path.rpartition("/")[2], one.reason) for one in files.verdicts] == [
+    assert [(verdict.path.rpartition("/")[2], verdict.reason) for verdict in files.verdicts] == [
         ("0.parquet", "KEPT_FILE_UNKNOWN"),
         ("2.parquet", "KEPT_MAY_MATCH"),
         ("3.parquet", "KEPT_FILE_UNKNOWN"),
@@ -199,8 +199,8 @@ def test_files_are_where_the_folder_is_and_not_where_it_was(tmp_path, delta, bri
     assert metastore.open(there / "_metastore").prune("id = 25").paths == of_folder.prune("id = 25").paths
     before = metastore.open(delta).prune("id < 5").paths
     bring(old, tmp_path / "sales there")
-    found = metastore.open(f"file:{tmp_path}/sales there").prune("id < 5")
-    assert found.paths == [path.replace(str(old), f"{tmp_path}/sales there") for path in before]
+    pruned = metastore.open(f"file:{tmp_path}/sales there").prune("id < 5")
+    assert pruned.paths == [path.replace(str(old), f"{tmp_path}/sales there") for path in before]
 
 
 def test_what_no_engine_can_read_is_no_data_file(tmp_path):
@@ -257,14 +257,14 @@ def test_the_names_of_folders_have_percent_signs_too(tmp_path):
     value = "Ã¤".encode()
     written.files[0].columns[column] = {"rows": 1, "nulls": 0, "nans": 0, "distinct": 1, **bounds(value, value)}
     written.write("1")
-    assert [len(metastore.open(tmp_path).prune(one)) for one in ("`A:b` = 'ä'", "id = 2")] == [1, 0]
+    assert [len(metastore.open(tmp_path).prune(filter_)) for filter_ in ("`A:b` = 'ä'", "id = 2")] == [1, 0]
 
 
 def test_engines_get_a_file_where_none_is_left(delta):
     files = metastore.open(delta).prune("id > 1000")
     assert (files.paths, len(files.scan_paths), bool(files)) == ([], 1, False)
     assert count_rows(files.scan_paths, "id > 1000") == 0
-    assert {one.reason for one in files.verdicts} == {"SKIPPED"}
+    assert {verdict.reason for verdict in files.verdicts} == {"SKIPPED"}
     assert files.explain()[0]["statistic"] == "id"
     with pytest.raises(InvalidArgument, match="is no data file of"):
         files.why("elsewhere.parquet")

@@ -34,4 +34,4 @@ def test_data_files_with_deletion_vectors_are_named(spark, vectors):
     deleted = spark.sql(f"SELECT DISTINCT _file FROM {TABLE} WHERE id = 14").first()[0]
     assert files.with_deletes == [deleted.removeprefix("file:")]
     assert opened.summary().column("id")["max"] == 29
-    assert {one["current"] for one in opened.snapshots()} == {False}
+    assert {snapshot["current"] for snapshot in opened.snapshots()} == {False}

@@ -54,17 +54,17 @@ ODD: tuple[Any, ...] = (None, True, -1, 2**63, 10**30, 0.5, "", "x" * 10_000, []
 def changed(body: Any, chance: random.Random) -> Any:
     """The document with one value replaced, removed or repeated."""
     copy = json.loads(json.dumps(body))
-    places = []
+    paths = []
 
     def walk(part: Any) -> None:
         keys = part.keys() if isinstance(part, dict) else range(len(part))
         for key in list(keys):
-            places.append((part, key))
+            paths.append((part, key))
             if isinstance(part[key], dict | list):
                 walk(part[key])
 
     walk(copy)
-    part, key = chance.choice(places)
+    part, key = chance.choice(paths)
     how = chance.randrange(8)
     if how == 0:
         del part[key]
@@ -112,7 +112,7 @@ def _padded(size: int) -> bytes:
 def manifests() -> dict[str, tuple[bytes, str]]:
     """By name a manifest, and whether it is read."""
     block, later = MANIFEST["blocks"][0], ref_json("later-kind")
-    whole = json.dumps(MANIFEST)
+    manifest_text = json.dumps(MANIFEST)
     return {
         "as it is": (_manifest(), READ),
         "16 MiB": (_padded(16 << 20), READ),
@@ -174,8 +174,8 @@ def manifests() -> dict[str, tuple[bytes, str]]:
         "a part of nothing": (_lists(part=[0, 0]), REFUSED),
         "a part beyond": (_lists(part=[2, 2]), REFUSED),
         "a part of very many": (_lists(part=[0, 1 << 31]), REFUSED),
-        "a constant that JSON does not have": (_text(whole[:-1] + ', "later": NaN}'), REFUSED),
-        "text behind": (_text(whole + " {}"), REFUSED),
+        "a constant that JSON does not have": (_text(manifest_text[:-1] + ', "later": NaN}'), REFUSED),
+        "text behind": (_text(manifest_text + " {}"), REFUSED),
         "an object nested deeply": (_text('{"a":' * 100_000), REFUSED),
     }  # fmt: skip
 

@@ -62,11 +62,11 @@ def test_a_folded_filter_is_the_filter_of_that_size():
 
 def test_a_filter_that_must_be_smaller_errs_more_and_one_that_would_say_nothing_is_left_out():
     hashes = xxhash_words(np.arange(_MANY, dtype=np.uint64))
-    whole = built(hashes)
-    half = built(hashes, most_bytes=len(whole) - 1)
-    assert len(half) == len(whole) // 2
+    bloom_filter = built(hashes)
+    half = built(hashes, most_bytes=len(bloom_filter) - 1)
+    assert len(half) == len(bloom_filter) // 2
     assert may_hold(half, hashes).all()
-    assert built(hashes, most_bytes=len(whole) // 4) is None
+    assert built(hashes, most_bytes=len(bloom_filter) // 4) is None
     assert built(hashes[:3], most_bytes=BLOCK_BYTES - 1) is None
 
 
@@ -76,9 +76,9 @@ def test_parquet_finds_what_we_added(spark):
     bloom = built(hashes[:1_000])
     theirs = spark._jvm.org.apache.parquet.column.values.bloomfilter.BlockSplitBloomFilter(bloom)
     assert [theirs.hash(first + n) for n in range(3)] == hashes[:3].astype(np.int64).tolist()
-    found = [theirs.findHash(h) for h in hashes.astype(np.int64).tolist()]
-    assert found == may_hold(bloom, hashes).tolist()
-    assert all(found[:1_000])
+    found_by_spark = [theirs.findHash(h) for h in hashes.astype(np.int64).tolist()]
+    assert found_by_spark == may_hold(bloom, hashes).tolist()
+    assert all(found_by_spark[:1_000])
 
 
 STORED = {
@@ -97,9 +97,9 @@ def test_the_writer_of_pyarrow_sets_the_same_bits(kind, room):
     values, native = STORED[kind], BloomBuilder(room)
     assert bloom_writer.build_filter(values, len(built(hashes_of_stored(values)))) is not None
     native.add_values(values)
-    own = BloomBuilder(room)
-    own.add(hashes_of_stored(values))
-    assert native.finish(len(values)) == own.finish(len(values))
+    built_here = BloomBuilder(room)
+    built_here.add(hashes_of_stored(values))
+    assert native.finish(len(values)) == built_here.finish(len(values))
 
 
 def test_filters_of_many_slices_are_joined(monkeypatch):

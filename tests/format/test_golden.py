@@ -21,9 +21,9 @@ def test_what_is_written_is_read(tmp_path):
     rows = []
     for ref in manifest.blocks[0].summary:
         rows += store.get(ref.object).to_pylist(maps_as_pydicts="strict")
-    for row, wanted in zip(rows, golden._summary_rows(), strict=True):
-        wanted["sum_exact"] = None if wanted.get("sum_exact") is None else Decimal(wanted["sum_exact"])
-        assert {k: v for k, v in row.items() if v is not None} == {k: v for k, v in wanted.items() if v is not None}
+    for row, expected in zip(rows, golden._summary_rows(), strict=True):
+        expected["sum_exact"] = None if expected.get("sum_exact") is None else Decimal(expected["sum_exact"])
+        assert {k: v for k, v in row.items() if v is not None} == {k: v for k, v in expected.items() if v is not None}
 
 
 def test_files_and_table_level_are_read(tmp_path):
@@ -44,13 +44,13 @@ def test_value_lists_and_histograms_are_read(tmp_path):
     golden.write(tmp_path)
     store, manifest = stored(tmp_path)
     file = store.get(manifest.blocks[0].files).to_pylist()[0]
-    for kind, wanted in (("frequencies", golden.frequency_rows()), ("histograms", golden.histogram_rows())):
+    for kind, expected in (("frequencies", golden.frequency_rows()), ("histograms", golden.histogram_rows())):
         data = store.read_bytes(file[f"{kind}_name"])
         ref, _ = identify_object(file[f"{kind}_name"], data)
         assert (ref.length, ref.sha256) == (file[f"{kind}_length"], file[f"{kind}_sha256"])
         rows = decode_object(ref, data).to_pylist()
-        found = [{name: value for name, value in row.items() if value is not None} for row in rows]
-        assert str(found) == str(wanted)  # NaN is not equal to itself
+        present = [{name: value for name, value in row.items() if value is not None} for row in rows]
+        assert str(present) == str(expected)  # NaN is not equal to itself
 
 
 def test_it_is_the_same_at_every_run(tmp_path):

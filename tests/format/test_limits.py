@@ -22,23 +22,23 @@ def test_manifests(name):
     data, expected = MANIFESTS[name]
     try:
         Manifest.from_bytes(data)
-        found = limits.READ
+        outcome = limits.READ
     except (DamagedObject, FormatTooNew):
-        found = limits.REFUSED
-    assert found == expected
+        outcome = limits.REFUSED
+    assert outcome == expected
 
 
 def test_mutated_manifests():
     assert Manifest.from_bytes(limits.manifest(limits.MANIFEST)).blocks
-    whole = 0
+    nesting = 0
     for number in range(3_000):
         data = limits.manifest(limits.changed(limits.MANIFEST, random.Random(number)))
         try:
             Manifest.from_bytes(data)
-            whole += 1
+            nesting += 1
         except (DamagedObject, FormatTooNew):
             continue
-    assert 0 < whole < 2_000
+    assert 0 < nesting < 2_000
 
 
 @pytest.mark.parametrize("text", ["[" * 1_000_000, '{"a":' * 100_000, "9" * 100_000, '"\\ud800"', "NaN", "\0", ""])

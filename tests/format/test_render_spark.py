@@ -34,8 +34,8 @@ class Case:
 def longs(seed, bits, limit=None):
     numbers = random.Random(seed)
     edges = [0, 1, -1, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1]
-    some = [numbers.getrandbits(numbers.randint(1, bits - 1)) * numbers.choice((1, -1)) for _ in range(200)]
-    return [v for v in edges + some if limit is None or abs(v) < limit]
+    unscaled = [numbers.getrandbits(numbers.randint(1, bits - 1)) * numbers.choice((1, -1)) for _ in range(200)]
+    return [v for v in edges + unscaled if limit is None or abs(v) < limit]
 
 
 def integers(kind, bits, expression="{}", limit=None, extra=()):
@@ -45,10 +45,10 @@ def integers(kind, bits, expression="{}", limit=None, extra=()):
 
 def doubles():
     numbers = random.Random(1)
-    some = [0.0, -0.0, 1e-3, 9.999e-4, 1e7, 9999999.999, 123456.0, 1e10, 1e-5, 5e-324, 1.7976931348623157e308, 0.1]
-    some += [float("nan"), float("inf"), float("-inf"), 2.0**-44, 100.0, 1.5e300, 3.0e-5]
-    some += [round(numbers.uniform(-1e6, 1e6), numbers.randint(0, 6)) for _ in range(100)]
-    return some + [numbers.randint(1, 99999) * 10.0 ** numbers.randint(-20, 20) for _ in range(100)]
+    doubles = [0.0, -0.0, 1e-3, 9.999e-4, 1e7, 9999999.999, 123456.0, 1e10, 1e-5, 5e-324, 1.7976931348623157e308, 0.1]
+    doubles += [float("nan"), float("inf"), float("-inf"), 2.0**-44, 100.0, 1.5e300, 3.0e-5]
+    doubles += [round(numbers.uniform(-1e6, 1e6), numbers.randint(0, 6)) for _ in range(100)]
+    return doubles + [numbers.randint(1, 99999) * 10.0 ** numbers.randint(-20, 20) for _ in range(100)]
 
 
 def decimals(precision, scale):
@@ -103,23 +103,23 @@ def same(kind, ours, theirs):
 @pytest.mark.spark
 @pytest.mark.parametrize("zone", ZONES)
 def test_as_spark_casts(spark, zone, tmp_path):
-    asked = [c for c in cases() if zone == "UTC" or c.kind == "timestamp"]
-    asked = [c for c in asked if zone == "UTC" or c.kind != "timestamp_ntz"]  # made from an instant: UTC alone
-    rows = max(len(c.values) for c in asked)
-    padded = [pa.concat_arrays([c.data, pa.nulls(rows - len(c.data), c.data.type)]) for c in asked]
+    chosen = [c for c in cases() if zone == "UTC" or c.kind == "timestamp"]
+    chosen = [c for c in chosen if zone == "UTC" or c.kind != "timestamp_ntz"]  # made from an instant: UTC alone
+    rows = max(len(c.values) for c in chosen)
+    padded = [pa.concat_arrays([c.data, pa.nulls(rows - len(c.data), c.data.type)]) for c in chosen]
     pq.write_table(
-        pa.table([*padded, pa.array(range(rows))], [*(f"c{i}" for i in range(len(asked))), "n"]), tmp_path / "in"
+        pa.table([*padded, pa.array(range(rows))], [*(f"c{i}" for i in range(len(chosen))), "n"]), tmp_path / "in"
     )
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        texts = [f"CAST({c.expression.format(f'c{i}')} AS STRING) AS c{i}" for i, c in enumerate(asked)]
+        texts = [f"CAST({c.expression.format(f'c{i}')} AS STRING) AS c{i}" for i, c in enumerate(chosen)]
         frame = spark.read.parquet(str(tmp_path / "in")).selectExpr("n", *texts)
         frame.coalesce(1).write.parquet(str(tmp_path / "out"))
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
-    shown = pq.read_table(tmp_path / "out").sort_by("n")
-    for i, case in enumerate(asked):
+    rendered = pq.read_table(tmp_path / "out").sort_by("n")
+    for i, case in enumerate(chosen):
         column = Column(key="1", path=("c",), type=case.kind, encoding=encoding_of(case.kind))
-        for value, theirs in zip(case.values, shown[f"c{i}"].to_pylist(), strict=False):
+        for value, theirs in zip(case.values, rendered[f"c{i}"].to_pylist(), strict=False):
             ours = render_value(value, column, zone=zone)
             assert same(case.kind, ours, theirs), (case.kind, value, ours, theirs)

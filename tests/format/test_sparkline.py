@@ -26,9 +26,9 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize(("percentiles", "shown"), [*SHAPES, (None, None)])
-def test_shapes(percentiles, shown):
-    assert draw_sparkline(percentiles) == shown
+@pytest.mark.parametrize(("percentiles", "expected"), [*SHAPES, (None, None)])
+def test_shapes(percentiles, expected):
+    assert draw_sparkline(percentiles) == expected
 
 
 def test_no_value_is_lost():

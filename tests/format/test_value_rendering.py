@@ -224,9 +224,9 @@ def test_columns_that_are_none(change):
     ],
 )
 def test_zones_as_spark_spells_them(zone, text):
-    shown = render_value(0, column("timestamp"), zone=zone)
-    assert shown[11:16] == text
-    assert typed_text(shown, "timestamp", zone).timestamp() == 0
+    rendered = render_value(0, column("timestamp"), zone=zone)
+    assert rendered[11:16] == text
+    assert typed_text(rendered, "timestamp", zone).timestamp() == 0
 
 
 @pytest.mark.parametrize("zone", ["Nowhere", "", "../x", "Europe", "+19:00", "+02:60", "UTC+"])

@@ -51,13 +51,13 @@ def rows_of(encoding: str, first: dict, second: dict) -> tuple[pa.Table, Column]
 
 @pytest.mark.parametrize("encoding", ENCODED)
 def test_bounds_of_every_type(encoding):
-    _, one, other = ENCODED[encoding]
+    _, value, other = ENCODED[encoding]
     name = "binary" if encoding == "decimal" else encoding
-    rows, column = rows_of(encoding, *({f"lo_{name}": lo, f"hi_{name}": hi} for lo, hi in (one, other)))
-    found = build_zones(rows, [column], np.full(COUNT, 10)).to_pylist()
-    assert [row["zone"] for row in found] == [0, 1, 2]
-    assert [row["rows"] for row in found] == [10240, 10240, 50]
-    assert {(row["nulls"] / row["rows"], row[f"lo_{name}"], row[f"hi_{name}"]) for row in found} == {(0.1, *other)}
+    rows, column = rows_of(encoding, *({f"lo_{name}": lo, f"hi_{name}": hi} for lo, hi in (value, other)))
+    zones = build_zones(rows, [column], np.full(COUNT, 10)).to_pylist()
+    assert [row["zone"] for row in zones] == [0, 1, 2]
+    assert [row["rows"] for row in zones] == [10240, 10240, 50]
+    assert {(row["nulls"] / row["rows"], row[f"lo_{name}"], row[f"hi_{name}"]) for row in zones} == {(0.1, *other)}
 
 
 UNKNOWN = {
@@ -77,19 +77,19 @@ UNKNOWN = {
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_one_data_file_makes_its_zone_unknown(name):
     change, unknown = UNKNOWN[name]
-    known = {"column": 0, "rows": 10, "nulls": 0, "nans": 0, "lo_long": 3, "hi_long": 4}
-    rows = [{**known, "file": i, **(change if i == 7 else {})} for i in range(COUNT)]
+    row = {"column": 0, "rows": 10, "nulls": 0, "nans": 0, "lo_long": 3, "hi_long": 4}
+    rows = [{**row, "file": i, **(change if i == 7 else {})} for i in range(COUNT)]
     column = Column(key="1", path=("x",), type="bigint", encoding="long")
-    first, *others = build_zones(pa.Table.from_pylist(rows, SUMMARY), [column], np.full(COUNT, 10)).to_pylist()
+    first, *later_zones = build_zones(pa.Table.from_pylist(rows, SUMMARY), [column], np.full(COUNT, 10)).to_pylist()
     counted = {"rows", "nulls", "nans", "lo_long", "hi_long"}
     assert {field for field in counted if first[field] is None} == unknown
-    assert all(row[field] is not None for row in others for field in counted)
+    assert all(row[field] is not None for row in later_zones for field in counted)
 
 
 def test_a_data_file_without_a_row_makes_its_zone_unknown():
     rows, column = rows_of("long", {"lo_long": 1, "hi_long": 2}, {"lo_long": 1, "hi_long": 2})
-    found = build_zones(rows.filter(pa.array(np.arange(COUNT) != 1500)), [column], np.full(COUNT, 10))
-    assert [row["rows"] is None for row in found.to_pylist()] == [False, True, False]
+    zones = build_zones(rows.filter(pa.array(np.arange(COUNT) != 1500)), [column], np.full(COUNT, 10))
+    assert [row["rows"] is None for row in zones.to_pylist()] == [False, True, False]
 
 
 @pytest.mark.skipif(not summary_pages.cuts_pages_by_rows(), reason="this pyarrow cuts pages by bytes alone")
@@ -138,9 +138,9 @@ def test_wrong_digests_of_pages_are_damage(tmp_path):
 
 def test_identities():
     listed = {"file": [1, 0], "path": ["b", "ä"], "size": [9, 8], "modified": pa.array([None, 7], pa.int64())}
-    found = base64.b64decode(hash_identities(pa.table(listed)))
+    identities = base64.b64decode(hash_identities(pa.table(listed)))
     hashes = [xxh64("äb".encode("utf-16-le")), xxh64(struct.pack("<6q", 1, 8, 7, 1, 9, -1))]
-    assert found == struct.pack("<QQII", *hashes, zlib.crc32("ä".encode()), zlib.crc32(b"b"))
+    assert identities == struct.pack("<QQII", *hashes, zlib.crc32("ä".encode()), zlib.crc32(b"b"))
 
 
 def xxh64(data: bytes) -> int:
@@ -151,11 +151,11 @@ def xxh64(data: bytes) -> int:
 def test_blocks_become_zoned_when_they_are_merged(tmp_path):
     store = Store.open(str(tmp_path), writable=True)
     first_files, first_summary = zoned.random_block(1, 700)
-    one, one_summary = zoned.write(tmp_path, first_files, first_summary, zoned.SMALL), first_summary[0]
+    first_block, one_summary = zoned.write(tmp_path, first_files, first_summary, zoned.SMALL), first_summary[0]
     files, summary = zoned.random_block(3, 800)
     paths = pa.array(["other/" + path for path in files["path"].to_pylist()])
     other = zoned.write(tmp_path, files.set_column(1, FILES.field("path"), paths), summary, zoned.SMALL)
-    blocks = (*one.blocks, replace(other.blocks[0], id="other"))
+    blocks = (*first_block.blocks, replace(other.blocks[0], id="other"))
     assert [block.zones for block in blocks] == [(), ()]
     order = np.random.default_rng(5).permutation(1500)
     listed = pa.concat_tables(store.get(block.files, ["path", "size", "modified"]) for block in blocks).take(order)
@@ -175,7 +175,7 @@ def test_blocks_become_zoned_when_they_are_merged(tmp_path):
     assert parse_block_description(texts[BLOCK_KEY], block.files)[0] == block
     assert len(base64.b64decode(texts[IDENTITIES_KEY])) == 2 * 24
     manifest = Manifest(table=zoned.TABLE, blocks=(block,))
-    assert {found.kind for found in verify_manifest(store, manifest)} == {"files", "summary", "zones"}
+    assert {damage.kind for damage in verify_manifest(store, manifest)} == {"files", "summary", "zones"}
     assert {ref.object.name for ref in block.zones} <= find_object_names(manifest.to_bytes())  # gc keeps what is named
 
 
@@ -194,14 +194,14 @@ def test_verify_compares_zones_with_their_data_files(tmp_path):
         for c in range(len(zoned.COLUMNS))
     ]
     manifest = zoned.write(tmp_path, files, columns, zoned.SMALL)
-    assert {found.state for found in verify_manifest(store, manifest)} == {"ok"}
+    assert {verified.state for verified in verify_manifest(store, manifest)} == {"ok"}
     [block] = manifest.blocks
     rows = store.get(block.zones[0].object)
-    place = rows.schema.get_field_index("lo_long")
-    wrong = rows.set_column(place, rows.schema.field(place), pa.array([1] * rows.num_rows))
+    position = rows.schema.get_field_index("lo_long")
+    wrong = rows.set_column(position, rows.schema.field(position), pa.array([1] * rows.num_rows))
     ref = store.put("zones", wrong, object_layout.size_row_groups(wrong["column"], 1))
     lying = replace(block, zones=(replace(block.zones[0], object=ref),))
-    states = {found.kind: found.state for found in verify_manifest(store, replace(manifest, blocks=(lying,)))}
+    states = {verified.kind: verified.state for verified in verify_manifest(store, replace(manifest, blocks=(lying,)))}
     assert states == {"files": "ok", "summary": "ok", "zones": "contradictory"}
 
 
@@ -209,10 +209,10 @@ def test_verify_compares_identities_with_the_data_files(tmp_path):
     manifest = zoned.write(tmp_path, *zoned.random_block(1, COUNT), zoned.SMALL)
     store, [block] = Store.open(str(tmp_path), writable=True), manifest.blocks
     rows = store.get(block.files)
-    others = {IDENTITIES_KEY: hash_identities(rows.slice(1))}
-    lying = replace(block, files=store.put("files", rows, [rows.num_rows], others))
-    found = next(iter(verify_manifest(store, replace(manifest, blocks=(lying,)))))
-    assert (found.state, found.problem) == ("contradictory", "identities that are those of other data files")
+    other_identities = {IDENTITIES_KEY: hash_identities(rows.slice(1))}
+    lying = replace(block, files=store.put("files", rows, [rows.num_rows], other_identities))
+    verified = next(iter(verify_manifest(store, replace(manifest, blocks=(lying,)))))
+    assert (verified.state, verified.problem) == ("contradictory", "identities that are those of other data files")
 
 
 def test_compaction_makes_missing_zones_again(tmp_path):
@@ -224,7 +224,7 @@ def test_compaction_makes_missing_zones_again(tmp_path):
     assert compact_blocks(manifest, store, None, zoned=zoned.SMALL) == manifest
     [lost] = tmp_path.rglob(manifest.blocks[0].zones[0].object.name)
     lost.unlink()
-    assert {found.state for found in verify_manifest(store, manifest) if found.kind == "zones"} >= {"missing"}
+    assert {verified.state for verified in verify_manifest(store, manifest) if verified.kind == "zones"} >= {"missing"}
     again = compact_blocks(manifest, store, None, zoned=zoned.SMALL)
     assert [store.get(ref.object) for ref in again.blocks[0].zones] == before
-    assert {found.state for found in verify_manifest(store, again) if found.kind == "zones"} == {"ok"}
+    assert {verified.state for verified in verify_manifest(store, again) if verified.kind == "zones"} == {"ok"}

@@ -33,8 +33,8 @@ class FilteredTable:
         place: Where it is, if it is one that has a place of its own.
     """
 
-    def __init__(self, spark, kind, name, place):
-        self.spark, self.kind, self.name, self.place = spark, kind, name, place
+    def __init__(self, spark, kind, name, path):
+        self.spark, self.kind, self.name, self.place = spark, kind, name, path
 
     def fill(self, start: int = 0, end: int = 400, step: int = 100) -> None:
         """Append files of `step` rows each."""
@@ -55,13 +55,13 @@ class FilteredTable:
 
     def lacks(self, behaviour: str, ask=None) -> bool:
         """Whether the format lacks a behaviour; `ask` has to raise the error that is declared."""
-        found = find_gap(behaviour, self.kind.format, SPARK)
-        if found is None:
+        gap = find_gap(behaviour, self.kind.format, SPARK)
+        if gap is None:
             return False
-        if found.raised is not None and ask is not None:
+        if gap.raised is not None and ask is not None:
             with pytest.raises((errors.MetastoreError, PySparkException, Py4JError)) as raised:
                 ask()
-            assert found.raised in str(raised.value)
+            assert gap.raised in str(raised.value)
         return True
 
 
@@ -69,9 +69,9 @@ class FilteredTable:
 def empty(spark, kind, tmp_path):
     """A table that was never written."""
     name = kind.name.format(next(_NUMBERS))
-    place = tmp_path / "table"
-    kind.create(spark, name, place)
-    yield FilteredTable(spark, kind, name, place)
+    path = tmp_path / "table"
+    kind.create(spark, name, path)
+    yield FilteredTable(spark, kind, name, path)
     kind.drop(spark, name)
 
 
@@ -87,9 +87,9 @@ def parted(spark, kind, tmp_path):
     """A table partitioned by `day`, a data file of a hundred rows each."""
     name = kind.name.format(next(_NUMBERS))
     kind.create(spark, name, tmp_path / "table", by="day")
-    asked = FilteredTable(spark, kind, name, tmp_path / "table")
-    asked.fill()
-    yield asked
+    table = FilteredTable(spark, kind, name, tmp_path / "table")
+    table.fill()
+    yield table
     kind.drop(spark, name)
 
 
@@ -97,9 +97,9 @@ def parted(spark, kind, tmp_path):
 def again(spark, kind):
     """Drops a table with its files and creates it at the same place."""
 
-    def make(asked, columns):
-        kind.drop(spark, asked.name)
-        shutil.rmtree(asked.place, ignore_errors=True)
-        kind.create(spark, asked.name, asked.place, columns)
+    def make(table, columns):
+        kind.drop(spark, table.name)
+        shutil.rmtree(table.place, ignore_errors=True)
+        kind.create(spark, table.name, table.place, columns)
 
     return make

@@ -44,10 +44,10 @@ class Kind:
     own: str = "-"
     reads_paths: bool = True
 
-    def create(self, spark, table: str, place: Path, columns: str = COLUMNS, by: str = "") -> None:
+    def create(self, spark, table: str, path: Path, columns: str = COLUMNS, by: str = "") -> None:
         """Create an empty table, partitioned by a column."""
         partitioned = f"PARTITIONED BY ({by})" if by else ""
-        where = f"LOCATION '{place.as_uri()}'" if self.format == "parquet" else ""
+        where = f"LOCATION '{path.as_uri()}'" if self.format == "parquet" else ""
         spark.sql(f"CREATE TABLE {table} ({columns}) USING {self.format} {partitioned} {where} {self.properties}")
 
     def append(self, spark, table: str, start: int, end: int, *, row: str = ROW) -> None:
@@ -134,5 +134,8 @@ def each_format(*formats: str, but: str = "") -> list:
 
     Delta takes five times as long for a query as Iceberg.
     """
-    asked = [one for one in formats or FORMATS if one != but]
-    return [pytest.param(one, marks=pytest.mark.slow) if one in ("delta", "parquet") else one for one in asked]
+    chosen = [format_ for format_ in formats or FORMATS if format_ != but]
+    return [
+        pytest.param(format_, marks=pytest.mark.slow) if format_ in ("delta", "parquet") else format_
+        for format_ in chosen
+    ]

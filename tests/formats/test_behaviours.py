@@ -39,17 +39,19 @@ CORRELATED = [
 ]
 
 
-def statement(asked, rest: str = "FOR ALL COLUMNS"):
-    with conf(asked.spark, spark__metastore__analyze__formats=ALL):
-        (row,) = asked.spark.sql(f"ANALYZE TABLE {asked.name} COMPUTE STATISTICS {rest}").collect()
+def statement(table, columns: str = "FOR ALL COLUMNS"):
+    with conf(table.spark, spark__metastore__analyze__formats=ALL):
+        (row,) = table.spark.sql(f"ANALYZE TABLE {table.name} COMPUTE STATISTICS {columns}").collect()
     return row
 
 
 def test_sql_and_python_answer_alike_and_repeating_does_nothing(filled):
     row = statement(filled)
     assert (row.format, row.files, row.files_read, row.rows) == (filled.kind.format, 4, 4, 400)
-    own = sum(row["column_name"].startswith(filled.kind.own) for row in metastore.summary(filled.spark, filled.name))
-    assert (row.columns - own, row.committed) == (7, True)
+    own_columns = sum(
+        row["column_name"].startswith(filled.kind.own) for row in metastore.summary(filled.spark, filled.name)
+    )
+    assert (row.columns - own_columns, row.committed) == (7, True)
     again = filled.analyze()
     assert (again.files_read, again.committed, again.refused) == (0, False, ())
     assert statement(filled, "FOR COLUMNS id, s").committed is False
@@ -57,13 +59,13 @@ def test_sql_and_python_answer_alike_and_repeating_does_nothing(filled):
 
 def test_numbers_are_those_of_the_rows(filled):
     filled.analyze()
-    found = filled.summary()
-    assert list(found) == ["id", "v", "s", "x", "st.a", "st.b", "day"]
-    assert found["id"]["approx_unique"] == found["id"]["count"] == 400
-    assert (found["s"]["min"], found["s"]["max"]) == ("s00000", "s00399")
-    assert (found["x"]["min"], found["x"]["max"], found["x"]["avg"]) == ("0.0", "99.75", 49.875)
-    assert (found["day"]["min"], found["day"]["max"], found["st.a"]["max"]) == ("2024-01-01", "2024-01-04", "399")
-    assert {(row["exact"], row["current"]) for row in found.values()} == {(True, True)}
+    summary = filled.summary()
+    assert list(summary) == ["id", "v", "s", "x", "st.a", "st.b", "day"]
+    assert summary["id"]["approx_unique"] == summary["id"]["count"] == 400
+    assert (summary["s"]["min"], summary["s"]["max"]) == ("s00000", "s00399")
+    assert (summary["x"]["min"], summary["x"]["max"], summary["x"]["avg"]) == ("0.0", "99.75", 49.875)
+    assert (summary["day"]["min"], summary["day"]["max"], summary["st.a"]["max"]) == ("2024-01-01", "2024-01-04", "399")
+    assert {(row["exact"], row["current"]) for row in summary.values()} == {(True, True)}
 
 
 def test_a_path_is_the_same_table(filled):
@@ -82,8 +84,8 @@ def test_a_path_is_the_same_table(filled):
 def test_queries_read_fewer_files_and_get_the_same_rows(filled):
     filled.analyze()
     for where, files in FILES.items():
-        found = check(filled.spark, f"SELECT * FROM {filled.name} WHERE {where}")
-        assert labels(found) == [f"4 -> {files} files"], where
+        frame = check(filled.spark, f"SELECT * FROM {filled.name} WHERE {where}")
+        assert labels(frame) == [f"4 -> {files} files"], where
 
 
 def test_without_statistics_no_file_is_skipped(filled):
@@ -102,8 +104,8 @@ def test_after_an_append_only_the_new_file_is_read(filled):
     stale = filled.summary()["id"]
     assert (stale["max"], stale["current"], stale["files"]) == ("399", False, 4)
     assert sorted(f["analyzed"] for f in metastore.files(filled.spark, filled.name)) == [False] + [True] * 4
-    found = check(filled.spark, f"SELECT * FROM {filled.name} WHERE id IN (5, 410)")
-    assert labels(found) == ["5 -> 2 files"]
+    frame = check(filled.spark, f"SELECT * FROM {filled.name} WHERE id IN (5, 410)")
+    assert labels(frame) == ["5 -> 2 files"]
     report = filled.analyze()
     assert (report.files, report.files_read, report.rows) == (5, 1, 450)
     assert [row["current"] for row in metastore.snapshots(filled.spark, filled.name)] == [False, True]
@@ -135,8 +137,8 @@ def test_a_table_made_again_at_its_place_begins_anew(filled, again):
 def test_tables_that_were_never_written(empty):
     report = empty.analyze()
     assert (report.files, report.rows) == (0, 0)
-    found = empty.summary()["id"]
-    assert (found["count"], found["min"], found["current"]) == (0, None, True)
+    id_summary = empty.summary()["id"]
+    assert (id_summary["count"], id_summary["min"], id_summary["current"]) == (0, None, True)
     assert check(empty.spark, f"SELECT * FROM {empty.name} WHERE id = 5").count() == 0
 
 
@@ -144,8 +146,8 @@ def test_a_partition_limits_the_files(parted):
     assert parted.analyze(partition={"day": "2024-01-02"}).files_read == 1
     assert parted.summary()["id"]["files"] == 1
     with conf(parted.spark, spark__metastore__analyze__formats=ALL):
-        rest = "PARTITION (day = DATE '2024-01-03') COMPUTE STATISTICS FOR COLUMNS id"
-        (row,) = parted.spark.sql(f"ANALYZE TABLE {parted.name} {rest}").collect()
+        columns = "PARTITION (day = DATE '2024-01-03') COMPUTE STATISTICS FOR COLUMNS id"
+        (row,) = parted.spark.sql(f"ANALYZE TABLE {parted.name} {columns}").collect()
     assert row.files_read == 1
     assert parted.analyze().files_read == 3
     assert parted.summary()["day"]["max"] == "2024-01-04"
@@ -196,8 +198,8 @@ def test_every_function_answers(filled):
     assert len(metastore.files(spark, name)) == 4
     named = f"SELECT column_name FROM metastore.columns('{name}')"
     assert sum(not row.column_name.startswith(filled.kind.own) for row in spark.sql(named).collect()) == 4 * 7
-    (found,) = spark.sql(f"SELECT * FROM metastore.locate('{name}', 'id', 250)").collect()
-    assert (found.frequency, found.exact) == (1, True)
+    (located,) = spark.sql(f"SELECT * FROM metastore.locate('{name}', 'id', 250)").collect()
+    assert (located.frequency, located.exact) == (1, True)
     query = f"SELECT * FROM {name} WHERE id = 250"
     explained = spark.sql("SELECT kept FROM metastore.explain(:q)", args={"q": query}).collect()
     assert sorted(row.kept for row in explained) == [False, False, False, True]
@@ -209,8 +211,8 @@ def test_the_data_source_reads_by_name_and_by_location(filled):
         return
     for source in (filled.name, filled.location):
         for view, rows in {"summary": 7, "columns": 28, "files": 4, "snapshots": 1}.items():
-            found = filled.spark.read.format("metastore").option("view", view).load(source)
-            assert found.count() == rows, (source, view)
+            frame = filled.spark.read.format("metastore").option("view", view).load(source)
+            assert frame.count() == rows, (source, view)
 
 
 @pytest.mark.parametrize("by", ["planner", "search"])
@@ -226,11 +228,13 @@ def test_keys_are_located(filled, by, monkeypatch):
     if filled.lacks("locate", ask):
         return
     located = ask()
-    shown = [7, 5] if filled.kind.format != "hudi" else [None, None]  # which shows no row's position
-    assert [(row.id, row.position) for row in sorted(located)] == list(zip([7, 305], shown, strict=True))
+    positions = [7, 5] if filled.kind.format != "hudi" else [None, None]  # which shows no row's position
+    assert [(row.id, row.position) for row in sorted(located)] == list(zip([7, 305], positions, strict=True))
     by_statistics = (f"SELECT path FROM metastore.locate('{filled.name}', 'id', {key})" for key in (7, 305))
-    for row, one in zip(sorted(located), by_statistics, strict=True):
-        assert row.path.endswith(filled.spark.sql(one).first().path)  # which statistics may know below the table alone
+    for row, expected in zip(sorted(located), by_statistics, strict=True):
+        assert row.path.endswith(
+            filled.spark.sql(expected).first().path
+        )  # which statistics may know below the table alone
 
 
 def test_deleted_rows_leave_physical_bounds_and_live_counts(filled):
@@ -240,24 +244,26 @@ def test_deleted_rows_leave_physical_bounds_and_live_counts(filled):
     filled.spark.sql(f"DELETE FROM {filled.name} WHERE id % 10 = 3")
     report = filled.analyze()
     assert report.rows == 360
-    found = filled.summary()["id"]
-    assert (found["count"], found["null_count"], found["null_percentage"]) == (360, 0, 0.0)
-    assert found["approx_unique"] <= 360
+    id_summary = filled.summary()["id"]
+    assert (id_summary["count"], id_summary["null_count"], id_summary["null_percentage"]) == (360, 0, 0.0)
+    assert id_summary["approx_unique"] <= 360
     for where in ("id = 13", "id = 14", "id > 390"):
         check(filled.spark, f"SELECT * FROM {filled.name} WHERE {where}")
 
 
 @contextmanager
-def hidden_data_files(asked):
+def hidden_data_files(table):
     """The data files out of reach, but listed: who opens one of them finds no Parquet file."""
-    root = Path(asked.location.removeprefix("file:"))
-    own = (path for path in root.rglob("*.parquet") if not {"_metastore", "_delta_log", ".hoodie"} & {*path.parts})
-    held = [(path, path.read_bytes(), path.stat()) for path in own]
-    for path, data, about in held:
+    root = Path(table.location.removeprefix("file:"))
+    data_files = (
+        path for path in root.rglob("*.parquet") if not {"_metastore", "_delta_log", ".hoodie"} & {*path.parts}
+    )
+    contents = [(path, path.read_bytes(), path.stat()) for path in data_files]
+    for path, data, about in contents:
         path.write_bytes(b"x" * len(data))
         os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
     yield
-    for path, data, about in held:
+    for path, data, about in contents:
         path.write_bytes(data)
         os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
 
@@ -270,8 +276,8 @@ def test_an_unchanged_table_is_not_read(filled):
     with hidden_data_files(filled):
         for form in ("FOR ALL COLUMNS", "FOR COLUMNS id", "", "NOSCAN"):
             report = statement(filled, form)
-            found = (report.files_read, report.bytes_read, report.committed, report.rows)
-            assert found == (0, 0, False, rows), form
+            result = (report.files_read, report.bytes_read, report.committed, report.rows)
+            assert result == (0, 0, False, rows), form
 
 
 def test_renamed_dropped_and_added_again(filled):
@@ -284,8 +290,8 @@ def test_renamed_dropped_and_added_again(filled):
         moved = ROW.replace(" concat('s', lpad(CAST(id AS STRING), 5, '0')) AS s,", "") + ", 'new' AS s"
         filled.kind.append(filled.spark, filled.name, 400, 401, row=moved)
         filled.analyze()
-        found = filled.summary()
-        assert (found["number"]["max"], found["s"]["min"], found["s"]["null_count"]) == ("100.0", "new", 400)
+        summary = filled.summary()
+        assert (summary["number"]["max"], summary["s"]["min"], summary["s"]["null_count"]) == ("100.0", "new", 400)
         for where in ("number = 1.25", "s = 's00005'", "s = 'new'", "s IS NULL"):
             check(filled.spark, f"SELECT * FROM {filled.name} WHERE {where}")
 
@@ -320,8 +326,8 @@ def test_counts_in_correlated_sub_queries(filled, query):
 def test_what_a_scan_reads_is_counted_once(filled):
     """No second scan, no second listing: the plan has the scans of the query and no other."""
     filled.analyze()
-    found = check(filled.spark, f"SELECT a.id FROM {filled.name} a JOIN {filled.name} b ON a.id = b.id WHERE a.id < 50")
-    assert len(scans(found)) == 2
+    frame = check(filled.spark, f"SELECT a.id FROM {filled.name} a JOIN {filled.name} b ON a.id = b.id WHERE a.id < 50")
+    assert len(scans(frame)) == 2
 
 
 def test_all_tables_of_a_namespace(filled):
@@ -336,8 +342,8 @@ def test_tables_with_statistics_are_listed(filled):
     namespace = ".".join(filled.name.split(".")[:-1]) or "spark_catalog.default"
 
     def listed():
-        found = metastore.tables(filled.spark, namespace)
-        return [row for row in found if row["table"].split(".")[-1] == filled.name.split(".")[-1]]
+        listed = metastore.tables(filled.spark, namespace)
+        return [row for row in listed if row["table"].split(".")[-1] == filled.name.split(".")[-1]]
 
     assert listed() == []
     report = filled.analyze()

@@ -27,10 +27,10 @@ SCANS = {
 
 def explain(spark, query):
     """The rows with a data file of each scan, by its place."""
-    found = defaultdict(list)
+    scans = defaultdict(list)
     for row in spark.sql("SELECT * FROM metastore.explain(:query)", args={"query": query}).collect():
-        found[row.scan].append(row)
-    return list(found.values())
+        scans[row.scan].append(row)
+    return list(scans.values())
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def test_every_scan_of_a_table_lists_all_of_its_data_files(spark, filled, live, 
     for settings in ({}, broadcasts):
         with conf(spark, spark__sql__adaptive__enabled=adaptive, **settings):
             for query, scans in SCANS.items():
-                found = explain(spark, query.format(t=filled.name))
-                assert [sorted(row.path for row in rows) for rows in found] == [live] * scans, query
+                explained = explain(spark, query.format(t=filled.name))
+                assert [sorted(row.path for row in rows) for rows in explained] == [live] * scans, query
 
 
 @pytest.mark.parametrize("where", ["day = DATE '2024-01-02'", "day > DATE '2024-01-02' AND id < 250", "day IS NULL"])
@@ -61,17 +61,17 @@ def test_files_of_other_partitions_are_listed_too(spark, parted, where):
     ):
         (rows,) = explain(spark, query)
         assert sorted(row.path for row in rows) == live, query
-        kept = {
+        kept_files = {
             row[0].rpartition("/")[2]
             for row in spark.sql(f"SELECT DISTINCT input_file_name() FROM {parted.name} WHERE {where}").collect()
         }
         read = {row.path.rpartition("/")[2] for row in rows if row.kept or row.reason == "ANSWERED_BY_STATISTICS"}
-        assert kept <= read, query
+        assert kept_files <= read, query
 
 
 def test_a_join_of_two_partitions_lists_both_sides(spark, parted):
     parted.analyze()
     live = sorted(row.path for row in spark.sql(f"SELECT path FROM metastore.files('{parted.name}')").collect())
     days = "a.day = DATE '2024-01-02' AND b.day = DATE '2024-01-03'"
-    found = explain(spark, f"SELECT a.s FROM {parted.name} a JOIN {parted.name} b ON a.v = b.v WHERE {days}")
-    assert [sorted(row.path for row in rows) for rows in found] == [live, live]
+    scans = explain(spark, f"SELECT a.s FROM {parted.name} a JOIN {parted.name} b ON a.v = b.v WHERE {days}")
+    assert [sorted(row.path for row in rows) for rows in scans] == [live, live]

@@ -19,35 +19,35 @@ NULLS = (
 
 def expected_summary(spark, table, condition):
     """What Spark alone says of each column: nulls, NaNs, bounds, distinct values; and the number of rows."""
-    asked = ["count(*) AS n"]
+    selected = ["count(*) AS n"]
     for leaf in LEAVES:
         value = "nanvl(x, NULL)" if leaf == "x" else leaf
         nans = "count_if(isnan(x))" if leaf == "x" else "0"
-        asked.append(
+        selected.append(
             f"array(CAST(count_if({leaf} IS NULL) AS STRING), CAST({nans} AS STRING), CAST(min({value}) AS STRING),"
             f" CAST(max({value}) AS STRING), CAST(count(DISTINCT {leaf}) AS STRING)) AS `{leaf}`"
         )
-    asked.append("percentile_disc(0.5) WITHIN GROUP (ORDER BY id) AS median")
-    (row,) = spark.sql(f"SELECT {', '.join(asked)} FROM {table} WHERE {condition}").collect()
+    selected.append("percentile_disc(0.5) WITHIN GROUP (ORDER BY id) AS median")
+    (row,) = spark.sql(f"SELECT {', '.join(selected)} FROM {table} WHERE {condition}").collect()
     return row.asDict()
 
 
-def check(spark, asked, condition):
+def check(spark, table, condition):
     """Compares every column, and returns how many rows were read."""
-    found = metastore.filtered_summary(spark, f"SELECT * FROM {asked.name} WHERE {condition}")
-    rows = {row["column_name"]: row for row in found}
-    told = expected_summary(spark, asked.name, condition)
+    answer = metastore.filtered_summary(spark, f"SELECT * FROM {table.name} WHERE {condition}")
+    rows = {row["column_name"]: row for row in answer}
+    expected = expected_summary(spark, table.name, condition)
     for leaf in LEAVES:
         row, label = rows[leaf], (condition, leaf)
-        assert (row["count"], row["exact"]) == (told["n"], True), label
-        if told["n"]:
-            nulls, nans, low, high, distinct = told[leaf]
-            known = (row["null_count"], row["nan_count"] or 0, row["min"], row["max"])
-            assert known == (int(nulls), int(nans), low, high), label
+        assert (row["count"], row["exact"]) == (expected["n"], True), label
+        if expected["n"]:
+            nulls, nans, low, high, distinct = expected[leaf]
+            stated = (row["null_count"], row["nan_count"] or 0, row["min"], row["max"])
+            assert stated == (int(nulls), int(nans), low, high), label
             assert row["approx_unique"] == pytest.approx(int(distinct), rel=3 * row["distinct_error"]), label
-    if told["n"]:
-        assert int(rows["id"]["q50"]) == pytest.approx(told["median"], abs=max(2, told["n"] * 0.02)), condition
-    return found[0]["rows_read"]
+    if expected["n"]:
+        assert int(rows["id"]["q50"]) == pytest.approx(expected["median"], abs=max(2, expected["n"] * 0.02)), condition
+    return answer[0]["rows_read"]
 
 
 def test_files_that_match_fully_are_not_read(spark, filled):
@@ -78,15 +78,15 @@ def test_deleted_rows_and_later_files_are_counted_as_they_are(spark, kind, fille
     check(spark, filled, "day >= DATE '2024-01-02'")
     live = spark.table(filled.name).count()
     for condition in ("id >= 50", "id < 0", "true"):
-        found = metastore.filtered_summary(spark, f"SELECT * FROM {filled.name} WHERE {condition}")
-        assert {row["rows_total"] for row in found} == {live}
+        answer = metastore.filtered_summary(spark, f"SELECT * FROM {filled.name} WHERE {condition}")
+        assert {row["rows_total"] for row in answer} == {live}
 
 
 @pytest.mark.parametrize("condition", ["id < 0", "id = 50 AND v = 0", "st.a IS NULL AND id > 3"])
 def test_of_no_row_all_counts_are_zero(spark, filled, condition):
     filled.analyze()
-    found = metastore.filtered_summary(spark, f"SELECT * FROM {filled.name} WHERE {condition}")
-    rows = {row["column_name"]: row for row in found}
+    answer = metastore.filtered_summary(spark, f"SELECT * FROM {filled.name} WHERE {condition}")
+    rows = {row["column_name"]: row for row in answer}
     assert set(LEAVES) <= set(rows)
     for leaf in LEAVES:
         row = rows[leaf]
@@ -103,14 +103,16 @@ def test_a_view_is_asked_about_as_its_table(spark):
     query = "SELECT * FROM metastore.filtered_summary('SELECT v FROM filtered WHERE next > 100 AND v > -1')"
     (row,) = spark.sql(f"{query} WHERE column_name = 'id'").collect()
     assert (row["min"], row["max"], row["count"], row["files_total"]) == ("100", "299", 200, 4)
-    whole, none = (metastore.filtered_summary(spark, f"SELECT id FROM {table} {rest}") for rest in ("", "WHERE id < 0"))
-    assert [(row["count"], row["rows_read"], row["max"]) for row in whole] == [(400, 0, "399"), (400, 0, "6")]
+    all_rows, none = (
+        metastore.filtered_summary(spark, f"SELECT id FROM {table} {condition}") for condition in ("", "WHERE id < 0")
+    )
+    assert [(row["count"], row["rows_read"], row["max"]) for row in all_rows] == [(400, 0, "399"), (400, 0, "6")]
     assert [(row["count"], row["rows_read"], row["max"]) for row in none] == [(0, 0, None), (0, 0, None)]
     spark.sql(f"DROP TABLE {table} PURGE")
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "message"),
     [
         ("SELECT count(*) FROM {t}", "Aggregate"),
         ("SELECT * FROM {t} a JOIN {t} b ON a.id = b.id", "Join"),
@@ -125,9 +127,9 @@ def test_a_view_is_asked_about_as_its_table(spark):
         ),
     ],
 )
-def test_other_queries_are_told_what_is_possible(spark, two_snapshots, query, told):
+def test_other_queries_are_told_what_is_possible(spark, two_snapshots, query, message):
     table, first = two_snapshots
-    with pytest.raises(InvalidArgument, match=told) as raised:
+    with pytest.raises(InvalidArgument, match=message) as raised:
         metastore.filtered_summary(spark, query.format(t=table, first=first))
     assert "It has to be SELECT" in str(raised.value)
 

@@ -30,20 +30,20 @@ def scattered(request, spark):
 
 
 def test_what_is_in_order_and_what_is_not(spark, scattered):
-    found = {row["column_name"]: row for row in metastore.layout(spark, scattered)}
+    layouts = {row["column_name"]: row for row in metastore.layout(spark, scattered)}
     files = len(metastore.files(spark, scattered))
     assert files >= FILES
-    assert (found["id"]["files_per_lookup"], found["id"]["overlap_depth"], found["id"]["sorted"]) == (1, 1, 1)
-    assert found["id"]["advice"] is None
-    assert found["user"]["overlap_depth"] > files / 2
-    assert found["user"]["sorted"] == 0
-    assert 1 <= found["user"]["files_per_lookup"] < 2, "value lists and bloom filters tell what bounds do not"
-    assert (found["kind"]["files_per_lookup"], found["kind"]["overlap_depth"], found["kind"]["sorted"]) == (
+    assert (layouts["id"]["files_per_lookup"], layouts["id"]["overlap_depth"], layouts["id"]["sorted"]) == (1, 1, 1)
+    assert layouts["id"]["advice"] is None
+    assert layouts["user"]["overlap_depth"] > files / 2
+    assert layouts["user"]["sorted"] == 0
+    assert 1 <= layouts["user"]["files_per_lookup"] < 2, "value lists and bloom filters tell what bounds do not"
+    assert (layouts["kind"]["files_per_lookup"], layouts["kind"]["overlap_depth"], layouts["kind"]["sorted"]) == (
         files,
         files,
         0,
     )
-    assert found["tag"]["files_per_lookup"] is None
+    assert layouts["tag"]["files_per_lookup"] is None
     assert [row["column_name"] for row in metastore.layout(spark, scattered, "user")] == ["user"]
 
 
@@ -60,18 +60,18 @@ def test_files_that_share_a_value_overlap(spark, make_analyzed_table):
 
 def test_a_location_tells_the_same(spark, scattered):
     there = {row["column_name"]: row for row in metastore.layout(spark, scattered)}
-    place = (
+    path = (
         spark.sql(f"SELECT input_file_name() FROM {scattered}")
         .first()[0]
         .removeprefix("file://")
         .partition("/data/")[0]
     )
-    folder = place if "/data/" in place or scattered.startswith("ice.") else place.rpartition("/")[0]
+    folder = path if "/data/" in path or scattered.startswith("ice.") else path.rpartition("/")[0]
     here = metastore.open(folder).layout()
     assert [row["column_name"] for row in here] == list(there)
     for row in here:
-        told = there[row["column_name"]]
-        assert {**row, "advice": told["advice"]} == pytest.approx(told), row
+        expected = there[row["column_name"]]
+        assert {**row, "advice": expected["advice"]} == pytest.approx(expected), row
     assert [row["column_name"] for row in metastore.open(folder).layout("user")] == ["user"]
 
 
@@ -116,9 +116,9 @@ def test_the_value_of_a_row_is_looked_up(spark, make_analyzed_table):
     value = f"IF(id % 2 = 0, 0, (1 + {pair}) * 1000 + id % {ROWS} DIV 20)"
     name = make_analyzed_table("skewed int", f"SELECT CAST({value} AS int) FROM range(0, {FILES * ROWS}, 1, {FILES})")
     assert len(metastore.files(spark, name)) == FILES
-    found = metastore.layout(spark, name)[0]
-    assert found["files_per_lookup"] == pytest.approx((FILES + 2) / 2, rel=0.1)
-    assert found["lookup_error"] == pytest.approx((FILES - 2) / 2 / 32**0.5, rel=0.1)
+    layout = metastore.layout(spark, name)[0]
+    assert layout["files_per_lookup"] == pytest.approx((FILES + 2) / 2, rel=0.1)
+    assert layout["lookup_error"] == pytest.approx((FILES - 2) / 2 / 32**0.5, rel=0.1)
 
 
 def test_values_that_are_few_are_all_looked_up(spark, scattered):
@@ -131,13 +131,13 @@ def test_nothing_is_advised_that_whatif_says_is_of_no_use(spark, make_analyzed_t
     rows = f"SELECT id, CAST(id * 7919 % 500 AS int), CAST(id % 8 AS int) FROM range(0, {4 * ROWS}, 1, 1)"
     name = make_analyzed_table(columns, rows, "PARTITIONED BY (kind)")
     assert len(metastore.files(spark, name)) == 8
-    found = {row["column_name"]: row for row in metastore.layout(spark, name)}
-    assert found["user"]["overlap_depth"] > 4
-    assert [row["advice"] for row in found.values()] == [None, None, None]
-    for column in found:
+    layouts = {row["column_name"]: row for row in metastore.layout(spark, name)}
+    assert layouts["user"]["overlap_depth"] > 4
+    assert [row["advice"] for row in layouts.values()] == [None, None, None]
+    for column in layouts:
         query = f"SELECT * FROM {name} WHERE {column} = 7"
-        (told,) = metastore.whatif(spark, query, sorted_by=column)
-        assert told["files_read_now"] == told["files_read_then"], column
+        (estimate,) = metastore.whatif(spark, query, sorted_by=column)
+        assert estimate["files_read_now"] == estimate["files_read_then"], column
 
 
 def test_what_is_advised_is_what_whatif_says(spark, make_analyzed_table):
@@ -151,6 +151,6 @@ def test_what_is_advised_is_what_whatif_says(spark, make_analyzed_table):
     assert len(metastore.files(spark, name)) == 8
     for row in metastore.layout(spark, name):
         query = f"SELECT * FROM {name} WHERE {row['column_name']} = 1"
-        (told,) = metastore.whatif(spark, query, sorted_by=row["column_name"])
-        assert (row["advice"] is not None) == (2 * told["files_read_then"] <= told["files_read_now"]), row
+        (estimate,) = metastore.whatif(spark, query, sorted_by=row["column_name"])
+        assert (row["advice"] is not None) == (2 * estimate["files_read_then"] <= estimate["files_read_now"]), row
     assert metastore.layout(spark, name, "user")[0]["advice"] is not None

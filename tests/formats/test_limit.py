@@ -25,8 +25,8 @@ CASES = {
 }
 
 
-def answer(asked, query: str) -> tuple[int, int]:
-    df = asked.spark.sql(query)
+def answer(table, query: str) -> tuple[int, int]:
+    df = table.spark.sql(query)
     return len(df.collect()), files_read(df)[0]
 
 
@@ -34,8 +34,8 @@ def answer(asked, query: str) -> tuple[int, int]:
 def test_few_files_are_read_where_they_are_enough(filled, adaptive):
     filled.analyze()
     with conf(filled.spark, spark__sql__adaptive__enabled=adaptive):
-        for query, found in CASES.items():
-            assert answer(filled, f"SELECT * FROM {filled.name} {query}") == found, query
+        for query, expected in CASES.items():
+            assert answer(filled, f"SELECT * FROM {filled.name} {query}") == expected, query
 
 
 ZEROS = ("= 0D LIMIT 5", "IN (0D, 7D) LIMIT 5", ">= 0D LIMIT 5", "<= -0.0D LIMIT 5", "= 0D ORDER BY id LIMIT 3")
@@ -94,8 +94,8 @@ def test_deleted_and_new_rows(filled):
         assert answer(filled, f"SELECT * FROM {filled.name} LIMIT {limit}")[0] == limit, (limit, deleted)
     if filled.kind.format != "hudi":
         assert answer(filled, f"SELECT * FROM {filled.name} WHERE id >= 200 AND id < 400 LIMIT 3") == (3, 1)
-    found = filled.spark.sql(f"SELECT id FROM {filled.name} WHERE id < 300 LIMIT 120").collect()
-    assert len({row.id for row in found}) == min(120, 300 - deleted)
+    limited = filled.spark.sql(f"SELECT id FROM {filled.name} WHERE id < 300 LIMIT 120").collect()
+    assert len({row.id for row in limited}) == min(120, 300 - deleted)
 
 
 def test_partitions(parted):
@@ -109,8 +109,8 @@ def test_partitions(parted):
         "WHERE day > DATE '2024-01-02' AND (day < DATE '2024-01-04' OR id < 0) LIMIT 120": 100,
         "WHERE day < DATE '2024-01-01' LIMIT 3": 0,
     }.items():
-        found = parted.spark.sql(f"SELECT id, day FROM {table} {query}").collect()
-        assert len({row.id for row in found}) == len(found) == rows, query
+        limited = parted.spark.sql(f"SELECT id, day FROM {table} {query}").collect()
+        assert len({row.id for row in limited}) == len(limited) == rows, query
     with conf(parted.spark, spark__sql__optimizer__dynamicPartitionPruning__reuseBroadcastOnly=False):
         days = f"SELECT DATE '2024-01-03' AS day FROM {table} WHERE id = 5"
         part = f"(SELECT * FROM {table} WHERE id >= 0 LIMIT 300)"

@@ -24,26 +24,26 @@ TIDY = {
 }
 
 
-def make_old(place: Path, days: int = 30) -> None:
+def make_old(folder: Path, days: int = 30) -> None:
     """Date everything back that lies in a table's folder."""
-    for one in place.rglob("*"):
-        os.utime(one, (time.time() - days * 86_400,) * 2)
+    for path in folder.rglob("*"):
+        os.utime(path, (time.time() - days * 86_400,) * 2)
 
 
 def test_statistics_survive_the_tidying_of_a_table(filled):
     if filled.kind.format not in TIDY:
         pytest.skip("directories of Parquet files are tidied by nobody")
     filled.analyze()
-    spark, place = filled.spark, Path(filled.location.removeprefix("file:"))
-    stray = place / "stray.parquet"
+    spark, folder = filled.spark, Path(filled.location.removeprefix("file:"))
+    stray = folder / "stray.parquet"
     stray.touch()
-    make_old(place)
-    kept = {one.name for one in (place / "_metastore").rglob("*")}
+    make_old(folder)
+    names = {path.name for path in (folder / "_metastore").rglob("*")}
     with conf(spark, spark__databricks__delta__retentionDurationCheck__enabled=False):
         for statement in TIDY[filled.kind.format]:
             spark.sql(statement.format(t=filled.name.removeprefix("ice."))).collect()
-    assert kept
-    assert {one.name for one in (place / "_metastore").rglob("*")} == kept
+    assert names
+    assert {path.name for path in (folder / "_metastore").rglob("*")} == names
     assert stray.exists() == (filled.kind.format == "hudi"), "what removes files has run"
     filled.analyze()
     assert {row["state"] for row in metastore.verify(spark, filled.name)} == {"ok"}

@@ -121,10 +121,10 @@ def test_where_nothing_is_certain_all_files_are_read(spark, sixteen):
 
 def test_explain_and_the_setting(spark, sixteen):
     query = f"SELECT * FROM {sixteen} WHERE id < 1500 ORDER BY id DESC LIMIT 3"
-    found = metastore.explain(spark, query)
-    assert [row["reason"] for row in found].count("SKIPPED_BY_TOP_K") == 14
-    assert [row["kept"] for row in found].count(True) == 1
-    (early,) = (row for row in found if (row["statistic"] or "").startswith("id in [1300, 1399]"))
+    explained = metastore.explain(spark, query)
+    assert [row["reason"] for row in explained].count("SKIPPED_BY_TOP_K") == 14
+    assert [row["kept"] for row in explained].count(True) == 1
+    (early,) = (row for row in explained if (row["statistic"] or "").startswith("id in [1300, 1399]"))
     assert early["reason"] == "SKIPPED_BY_TOP_K"
     with conf(spark, spark__metastore__pruning__topK__enabled=False):
         assert labels(spark.sql(query)) == ["16 -> 15 files"]
@@ -167,8 +167,10 @@ def compare_random(spark, table: str, seed: str, queries: int) -> int:
         total, partial = random_query(chance, table)
         pruned += "top-K" in labels(agree(spark, total))[0]
         keys = sorted(repr(row.key) for row in unpruned(spark, partial))
-        found = sorted(repr(row.key) for row in spark.sql(partial).collect())
-        assert [key.replace("-0.0", "0.0") for key in found] == [key.replace("-0.0", "0.0") for key in keys], partial
+        partial_keys = sorted(repr(row.key) for row in spark.sql(partial).collect())
+        assert [key.replace("-0.0", "0.0") for key in partial_keys] == [key.replace("-0.0", "0.0") for key in keys], (
+            partial
+        )
     return pruned
 
 

@@ -36,8 +36,8 @@ def filled(request, spark, table):
 
 
 def create(spark, table: str, columns: str = COLUMNS, partitioned: str = "", kind: str = "cow", **properties) -> None:
-    given = {"type": kind, "primaryKey": "id", "preCombineField": "ts", **properties}
-    texts = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
+    table_properties = {"type": kind, "primaryKey": "id", "preCombineField": "ts", **properties}
+    texts = ", ".join(f"'{key}' = '{value}'" for key, value in table_properties.items())
     spark.sql(f"CREATE TABLE {table} ({columns}) USING hudi {partitioned} TBLPROPERTIES ({texts})")
 
 
@@ -51,13 +51,13 @@ def location(spark, table: str) -> str:
     return str(rows[0].data_type)
 
 
-def write(place: str, rows, **options) -> None:
+def write(path: str, rows, **options) -> None:
     """Appends rows with the key `id` to the table at a place, one data file a partition."""
-    given = {
+    write_options = {
         "hoodie.table.name": "written",
         "hoodie.datasource.write.operation": "bulk_insert",
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.precombine.field": "ts",
         **options,
     }
-    rows.write.format("hudi").options(**given).mode("append").save(place)
+    rows.write.format("hudi").options(**write_options).mode("append").save(path)

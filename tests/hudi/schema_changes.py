@@ -18,8 +18,8 @@ def _run(spark, table: str, kind: str, words: list[str]) -> None:
     jvm = spark._jvm
     changes = jvm.org.apache.spark.sql.connector.catalog.TableChange
     path = spark.sparkContext._gateway.new_array(jvm.java.lang.String, len(words[0].split(".")))
-    for place, part in enumerate(words[0].split(".")):
-        path[place] = part
+    for number, part in enumerate(words[0].split(".")):
+        path[number] = part
     if kind == "rename":
         change = changes.renameColumn(path, words[1])
     elif kind == "drop":

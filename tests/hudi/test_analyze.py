@@ -30,13 +30,19 @@ def test_ours_comes_before_sparks_own_and_a_path_is_the_same_table(spark, filled
     by_path = f"hudi.`{location(spark, filled)}`"
     again = analyze(spark, by_path)
     assert (again.files_read, again.committed) == (0, False)
-    found = summary(spark, filled)
-    assert summary(spark, by_path) == found
-    assert {name for name, row in found.items() if not row["exact"]} == {"_hoodie_file_name"}  # longer than edges are
-    assert found["id"]["approx_unique"] == found["id"]["count"] == 400
-    assert (found["s"]["min"], found["s"]["max"]) == ("s00000", "s00399")
-    assert (found["x"]["max"], found["day"]["max"], found["st.a"]["max"]) == ("99.75", "2024-01-04", "399")
-    assert list(found)[:2] == ["_hoodie_commit_time", "_hoodie_commit_seqno"]
+    statistics = summary(spark, filled)
+    assert summary(spark, by_path) == statistics
+    assert {name for name, row in statistics.items() if not row["exact"]} == {
+        "_hoodie_file_name"
+    }  # longer than edges are
+    assert statistics["id"]["approx_unique"] == statistics["id"]["count"] == 400
+    assert (statistics["s"]["min"], statistics["s"]["max"]) == ("s00000", "s00399")
+    assert (statistics["x"]["max"], statistics["day"]["max"], statistics["st.a"]["max"]) == (
+        "99.75",
+        "2024-01-04",
+        "399",
+    )
+    assert list(statistics)[:2] == ["_hoodie_commit_time", "_hoodie_commit_seqno"]
     assert [row["frequency"] for row in metastore.frequencies(spark, filled, "v", 2)] == [58, 57]
     located = spark.sql(f"SELECT path FROM metastore.locate('{filled}', 'id', 42)").collect()
     assert len(located) == 1
@@ -132,8 +138,8 @@ def test_partitions(spark, table):
     assert analyze(spark, table).files == 2
     assert (summary(spark, table)["p"]["min"], summary(spark, table)["p"]["max"]) == ("p0", "p1")
     assert {file["partition"]["p"] for file in metastore.files(spark, table)} == {"p0", "p1"}
-    for condition, found in (("p = 'p1'", 100), ("p = 'p1' AND id = 20", 0), ("p >= 'p0' AND id = 20", 1)):
-        assert spark.sql(f"SELECT id FROM {table} WHERE {condition}").count() == found
+    for condition, matching in (("p = 'p1'", 100), ("p = 'p1' AND id = 20", 0), ("p >= 'p0' AND id = 20", 1)):
+        assert spark.sql(f"SELECT id FROM {table} WHERE {condition}").count() == matching
 
 
 def test_tables_that_were_never_written(spark, table):
@@ -147,14 +153,14 @@ def test_tables_that_were_never_written(spark, table):
 def test_a_table_dropped_and_created_again_has_none_of_the_old_files(spark, table):
     create(spark, table)
     append(spark, table, 0, 100, 1)
-    place = location(spark, table)
+    table_path = location(spark, table)
     analyze(spark, table)
-    kept = f"{place.removeprefix('file:')}_kept"
-    shutil.copytree(f"{place.removeprefix('file:')}/_metastore", kept)
+    copied = f"{table_path.removeprefix('file:')}_kept"
+    shutil.copytree(f"{table_path.removeprefix('file:')}/_metastore", copied)
     spark.sql(f"DROP TABLE {table}")
     create(spark, table)
     append(spark, table, 500, 600, 1)
-    shutil.copytree(kept, f"{place.removeprefix('file:')}/_metastore")
+    shutil.copytree(copied, f"{table_path.removeprefix('file:')}/_metastore")
     assert spark.sql(f"SELECT id FROM {table} WHERE id = 550").count() == 1
     with pytest.raises(errors.NoStatistics):
         summary(spark, table)
@@ -177,20 +183,20 @@ def test_columns_that_are_added_are_null_in_older_files(spark, table):
     spark.sql(f"ALTER TABLE {table} ADD COLUMNS (added INT)")
     append(spark, table, 10, 20, 1, f"{row}, 7 AS added")
     assert analyze(spark, table).files == 2
-    found = summary(spark, table)
-    assert (found["n"]["max"], found["added"]["max"], found["added"]["null_count"]) == ("19", "7", 10)
+    statistics = summary(spark, table)
+    assert (statistics["n"]["max"], statistics["added"]["max"], statistics["added"]["null_count"]) == ("19", "7", 10)
     for where, files, count in (("added IS NULL", 1, 10), ("added = 7", 1, 10), ("added = 8", 0, 0)):
         query = spark.sql(f"SELECT id FROM {table} WHERE {where}")
         assert len(query.collect()) == count
         assert files_read(query) == [files], where
 
 
-def declare(spark, place, name, kind, default):
+def declare(spark, path, name, kind, default):
     """Gives a column of the newest schema a type of Avro and a default, as writers with schemas of their own do."""
     jvm = spark._jvm
     storage = jvm.org.apache.hudi.storage.hadoop.HadoopStorageConfiguration(spark._jsc.hadoopConfiguration())
     builder = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
-    client = builder.setConf(storage).setBasePath(place).build()
+    client = builder.setConf(storage).setBasePath(path).build()
     timeline = client.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
     newest = timeline.lastInstant().get()
     commit = timeline.readCommitMetadata(newest)
@@ -200,7 +206,7 @@ def declare(spark, place, name, kind, default):
     commit.addMetadata("schema", json.dumps(schema))
     written = jvm.java.io.ByteArrayOutputStream()
     client.getCommitMetadataSerDe().getInstantWriter(commit).get().writeToStream(written)
-    (file,) = Path(place, ".hoodie", "timeline").glob(f"{newest.requestedTime()}_*commit")
+    (file,) = Path(path, ".hoodie", "timeline").glob(f"{newest.requestedTime()}_*commit")
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
     file.write_bytes(bytes(written.toByteArray()))
 
@@ -208,18 +214,18 @@ def declare(spark, place, name, kind, default):
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_older_files_of_columns_that_are_never_null(spark, tmp_path, kind):
     """With a default in Avro they are no more null than that: Spark shows what its memory holds, 0."""
-    place, options = str(tmp_path / "table"), {"hoodie.datasource.write.table.type": kind}
-    write(place, spark.range(0, 20, 1, 2).selectExpr("id", "id AS ts"), **options)
+    path, options = str(tmp_path / "table"), {"hoodie.datasource.write.table.type": kind}
+    write(path, spark.range(0, 20, 1, 2).selectExpr("id", "id AS ts"), **options)
     new = "CAST(IF(id < 0, NULL, 7) AS INT) AS added"
-    write(place, spark.range(20, 30, 1, 1).selectExpr("id", new, "id AS ts"), **options)
-    declare(spark, place, "added", "int", 42)
+    write(path, spark.range(20, 30, 1, 1).selectExpr("id", new, "id AS ts"), **options)
+    declare(spark, path, "added", "int", 42)
     named = f"declared_{kind.lower()}"
     with conf(spark, hoodie__enable__data__skipping="false"):
-        spark.sql(f"CREATE TABLE {named} (id BIGINT, ts BIGINT, added INT) USING hudi LOCATION '{place}'")
-        for name in (named, f"hudi.`{place}`"):
+        spark.sql(f"CREATE TABLE {named} (id BIGINT, ts BIGINT, added INT) USING hudi LOCATION '{path}'")
+        for name in (named, f"hudi.`{path}`"):
             analyze(spark, name)
             for where in ("added = 0", "added = 42", "added IS NULL", "added < 7", "added = 7", "id = 3"):
-                for read, source in ((spark.read.format("hudi").load, place), (spark.table, named)):
+                for read, source in ((spark.read.format("hudi").load, path), (spark.table, named)):
                     with conf(spark, spark__metastore__enabled="false"):
                         true = rows(read(source).where(where).select("id"))
                     assert rows(read(source).where(where).select("id")) == true, (where, source)
@@ -228,28 +234,28 @@ def test_older_files_of_columns_that_are_never_null(spark, tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_tables_without_hudis_own_columns(spark, tmp_path, kind):
-    place = str(tmp_path / "table")
+    path = str(tmp_path / "table")
     options = {"hoodie.populate.meta.fields": "false", "hoodie.datasource.write.table.type": kind}
     columns = ("id", "id % 7 AS v", "id AS ts")
-    write(place, spark.range(0, 400, 1, 4).selectExpr(*columns), **options)
-    name = f"hudi.`{place}`"
+    write(path, spark.range(0, 400, 1, 4).selectExpr(*columns), **options)
+    name = f"hudi.`{path}`"
     assert analyze(spark, name).files_read == 4
     assert list(summary(spark, name)) == ["id", "v", "ts"]
     changed = spark.range(10, 20, 1, 1).selectExpr("id", "-1L AS v", "id + 1000 AS ts")
-    write(place, changed, **options, **{"hoodie.datasource.write.operation": "upsert"})
+    write(path, changed, **options, **{"hoodie.datasource.write.operation": "upsert"})
     for _ in range(2):
         for where, count in {"id = 42": 1, "id = 15": 1, "v = -1": 10, "ts > 1005": 10, "id >= 390": 10}.items():
-            found = spark.read.format("hudi").load(place).where(where)
-            assert len(found.collect()) == count, where
+            frame = spark.read.format("hudi").load(path).where(where)
+            assert len(frame.collect()) == count, where
         analyze(spark, name)
-    found = spark.read.format("hudi").load(place).where("id = 305")
-    assert [row.v for row in found.collect()] == [4]
-    assert files_read(found) == [1 if kind == "COPY_ON_WRITE" else 2]
+    frame = spark.read.format("hudi").load(path).where("id = 305")
+    assert [row.v for row in frame.collect()] == [4]
+    assert files_read(frame) == [1 if kind == "COPY_ON_WRITE" else 2]
 
 
 @pytest.mark.parametrize("mode", ["MetadataOnly", "FullRecord"])
 def test_bootstrapped_tables_are_read_whole(spark, tmp_path, mode):
-    source, place = tmp_path / "source", tmp_path / "bootstrapped"
+    source, path = tmp_path / "source", tmp_path / "bootstrapped"
     spark.range(0, 400, 1, 4).selectExpr("id", "CAST(id % 7 AS INT) AS v").write.parquet(str(source))
     options = {
         "hoodie.table.name": "bootstrapped",
@@ -262,12 +268,12 @@ def test_bootstrapped_tables_are_read_whole(spark, tmp_path, mode):
         "hoodie.bootstrap.mode.selector": f"org.apache.hudi.client.bootstrap.selector.{mode}BootstrapModeSelector",
     }
     nothing = spark.createDataFrame([], "id BIGINT, v INT")
-    nothing.write.format("hudi").options(**options).mode("overwrite").save(str(place))
-    found = spark.read.format("hudi").load(str(place)).where("id = 250")
-    assert [row.v for row in found.collect()] == [5]
-    assert "bootstrapped" in physical(found)
+    nothing.write.format("hudi").options(**options).mode("overwrite").save(str(path))
+    frame = spark.read.format("hudi").load(str(path)).where("id = 250")
+    assert [row.v for row in frame.collect()] == [5]
+    assert "bootstrapped" in physical(frame)
     with pytest.raises(errors.UnsupportedTable, match="bootstrapped"):
-        analyze(spark, f"hudi.`{place}`")
+        analyze(spark, f"hudi.`{path}`")
 
 
 def test_the_listing_of_queries_that_run_is_left_alone(spark, filled):

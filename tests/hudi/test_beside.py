@@ -38,8 +38,13 @@ def analyzed(spark):
 @pytest.mark.parametrize("kind", TABLES)
 def test_each_is_described_and_pruned(spark, analyzed, kind):
     table = analyzed[kind]
-    found = {row["column_name"]: row for row in metastore.summary(spark, table)}["id"]
-    assert (found["min"], found["max"], found["approx_unique"], found["current"]) == ("0", "299", 300, True)
+    id_summary = {row["column_name"]: row for row in metastore.summary(spark, table)}["id"]
+    assert (id_summary["min"], id_summary["max"], id_summary["approx_unique"], id_summary["current"]) == (
+        "0",
+        "299",
+        300,
+        True,
+    )
     frame = spark.sql(f"SELECT id FROM {table} WHERE id = 150")
     assert [row.id for row in frame.collect()] == [150]
     assert labels(frame) == ["3 -> 1 files"]

@@ -57,9 +57,9 @@ FILES = {  # predicate: rows, files, and files where Spark has to read the data
 @pytest.fixture(params=others_nightly(["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def first(request, spark, tmp_path):
     """A table of two data files, analyzed, and what makes its writes."""
-    place, options = str(tmp_path / "table"), {"hoodie.datasource.write.table.type": request.param}
-    write(place, _rows(spark, 0, 20, FIRST), **options)
-    return place, options
+    path, options = str(tmp_path / "table"), {"hoodie.datasource.write.table.type": request.param}
+    write(path, _rows(spark, 0, 20, FIRST), **options)
+    return path, options
 
 
 def _rows(spark, start, end, columns):
@@ -68,55 +68,53 @@ def _rows(spark, start, end, columns):
     return spark.range(start, end, 1, files).selectExpr("id", *named, "id AS ts")
 
 
-def _analyze(spark, place, **more):
-    return metastore.analyze(spark, f"hudi.`{place}`", progress=False, **more)
+def _analyze(spark, path, **more):
+    return metastore.analyze(spark, f"hudi.`{path}`", progress=False, **more)
 
 
-def _matching_ids(spark, place, where):
-    return (
-        spark.read.format("hudi").option("hoodie.enable.data.skipping", "false").load(place).where(where).select("id")
-    )
+def _matching_ids(spark, path, where):
+    return spark.read.format("hudi").option("hoodie.enable.data.skipping", "false").load(path).where(where).select("id")
 
 
-def _check(spark, place, by_spark=None):
+def _check(spark, path, by_spark=None):
     for where, (count, *files) in FILES.items():
         with conf(spark, spark__metastore__enabled="false"):
-            true = rows(_matching_ids(spark, place, where))
-        found = _matching_ids(spark, place, where)
-        assert rows(found) == true, where
+            true = rows(_matching_ids(spark, path, where))
+        frame = _matching_ids(spark, path, where)
+        assert rows(frame) == true, where
         assert len(true) == count, where
         if by_spark is not None:
-            assert files_read(found) == [files[by_spark]], where
+            assert files_read(frame) == [files[by_spark]], where
 
 
 def test_older_files_are_described_as_hudi_reads_them(spark, first):
-    place, options = first
-    _analyze(spark, place)
-    write(place, _rows(spark, 20, 30, WIDER), **options)
-    _check(spark, place)  # by statistics of the narrower types
-    report = _analyze(spark, place)
+    path, options = first
+    _analyze(spark, path)
+    write(path, _rows(spark, 20, 30, WIDER), **options)
+    _check(spark, path)  # by statistics of the narrower types
+    report = _analyze(spark, path)
     assert (report.files, report.files_read) == (3, 3)
     said = {refusal.subject: refusal.reason for refusal in report.refused}
     assert set(said) == {"f", "x", "st.f"}
     assert refusals.ONLY_BOUNDS in said["f"]
     assert refusals.NOTHING in said["x"]
-    _check(spark, place, by_spark=0)
-    assert _analyze(spark, place).files_read == 0
-    found = {row["column_name"]: row for row in metastore.summary(spark, f"hudi.`{place}`")}
-    assert (found["n"]["min"], found["n"]["max"], found["n"]["approx_unique"]) == ("0", "3000000029", 30)
-    assert (found["d"]["max"], found["r"]["max"]) == ("1.6777235E7", "1.6777236E7")
-    assert found["f"]["exact"] is False
+    _check(spark, path, by_spark=0)
+    assert _analyze(spark, path).files_read == 0
+    summary = {row["column_name"]: row for row in metastore.summary(spark, f"hudi.`{path}`")}
+    assert (summary["n"]["min"], summary["n"]["max"], summary["n"]["approx_unique"]) == ("0", "3000000029", 30)
+    assert (summary["d"]["max"], summary["r"]["max"]) == ("1.6777235E7", "1.6777236E7")
+    assert summary["f"]["exact"] is False
 
 
 def test_files_that_spark_reads_by_themselves(spark, first, monkeypatch):
-    place, options = first
-    write(place, _rows(spark, 20, 30, WIDER), **options)
+    path, options = first
+    write(path, _rows(spark, 20, 30, WIDER), **options)
     monkeypatch.setattr(compute, "find_spark_only_reason", lambda *_, **__: refusals.REMOTE)
-    report = _analyze(spark, place, ranks=["f"])
+    report = _analyze(spark, path, ranks=["f"])
     assert report.files_read == 3
     assert {refusal.subject for refusal in report.refused} == {"f", "x", "st.f"}
-    _check(spark, place, by_spark=1)
-    (middle,) = metastore.quantiles(spark, f"hudi.`{place}`", "f", [0.5])
+    _check(spark, path, by_spark=1)
+    (middle,) = metastore.quantiles(spark, f"hudi.`{path}`", "f", [0.5])
     assert (middle["value"], middle["exact"]) in {("1.4", True), ("1.5", True)}
 
 
@@ -126,10 +124,10 @@ def test_files_that_spark_reads_by_themselves(spark, first, monkeypatch):
 )
 def test_writes_of_narrower_types(spark, tmp_path, wide, narrow, where):
     """The table keeps the wider type, and the new file holds the narrower one."""
-    place = str(tmp_path / "table")
-    write(place, _rows(spark, 0, 20, {"c": wide}))
-    write(place, _rows(spark, 20, 30, {"c": narrow}))
-    _analyze(spark, place)
-    found = _matching_ids(spark, place, where)
-    assert [row.id for row in found.collect()] == [25]
-    assert files_read(found) == [1]
+    path = str(tmp_path / "table")
+    write(path, _rows(spark, 0, 20, {"c": wide}))
+    write(path, _rows(spark, 20, 30, {"c": narrow}))
+    _analyze(spark, path)
+    frame = _matching_ids(spark, path, where)
+    assert [row.id for row in frame.collect()] == [25]
+    assert files_read(frame) == [1]

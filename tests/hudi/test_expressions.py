@@ -76,13 +76,13 @@ def test_a_rewritten_file_is_computed_anew(spark, filled):
 
 
 def test_a_file_that_lacks_a_column_is_read(spark, tmp_path):
-    place = str(tmp_path / "t")
-    write(place, spark.sql("SELECT id, id a, id ts FROM range(0, 10, 1, 1)"))
-    write(place, spark.sql("SELECT id, id a, id ts, nullif(id, 0) b FROM range(10, 20, 1, 1)"))
-    report = metastore.analyze(spark, f"hudi.`{place}`", progress=False, expressions=["a + b", "a * 2"])
-    assert [one.subject for one in report.refused] == ["expression a + b"]
+    path = str(tmp_path / "t")
+    write(path, spark.sql("SELECT id, id a, id ts FROM range(0, 10, 1, 1)"))
+    write(path, spark.sql("SELECT id, id a, id ts, nullif(id, 0) b FROM range(10, 20, 1, 1)"))
+    report = metastore.analyze(spark, f"hudi.`{path}`", progress=False, expressions=["a + b", "a * 2"])
+    assert [refusal.subject for refusal in report.refused] == ["expression a + b"]
     assert "lacks a column" in report.refused[0].reason
-    rows = spark.read.format("hudi").load(place)
+    rows = spark.read.format("hudi").load(path)
     assert rows.where("a + b IS NULL").count() == 10
     assert rows.where("a + b = 24").count() == 1
     assert rows.where("a * 2 = 24").count() == 1

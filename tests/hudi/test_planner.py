@@ -44,8 +44,8 @@ def test_rows_are_the_same_and_files_fewer(spark, analyzed):
 
 def test_by_path_and_read_optimized(spark, analyzed):
     for options in ({}, {"hoodie.datasource.query.type": "read_optimized"}):
-        found = spark.read.format("hudi").options(**options).load(location(spark, analyzed)).where("id = 42")
-        assert (found.count(), labels(found)) == (1, ["4 -> 1 files"])
+        frame = spark.read.format("hudi").options(**options).load(location(spark, analyzed)).where("id = 42")
+        assert (frame.count(), labels(frame)) == (1, ["4 -> 1 files"])
 
 
 def test_explain_says_how_many(spark, analyzed):
@@ -95,10 +95,10 @@ def test_slices_with_log_files_are_read_and_instants_are_their_own(spark, writte
     spark.sql(f"UPDATE {t} SET v = 9999 WHERE id = 150")
     spark.sql(f"DELETE FROM {t} WHERE id = 250")
     metastore.analyze(spark, t, progress=False)
-    found = spark.sql(f"SELECT id FROM {t} WHERE v = 9999")
-    assert [row.id for row in found.collect()] == [150]
-    mor = files_read(found)[0] == 2
-    assert files_read(found)[0] == (2 if mor else 1)
+    frame = spark.sql(f"SELECT id FROM {t} WHERE v = 9999")
+    assert [row.id for row in frame.collect()] == [150]
+    mor = files_read(frame)[0] == 2
+    assert files_read(frame)[0] == (2 if mor else 1)
     reasons = [row["reason"] for row in metastore.explain(spark, f"SELECT id FROM {t} WHERE v = 9999")]
     assert reasons.count("KEPT_LOG_FILES") == (2 if mor else 0)
     located = spark.sql(f"SELECT * FROM metastore.locate('{t}', 'v', 9999)").collect()
@@ -119,9 +119,9 @@ def test_slices_with_log_files_are_read_and_instants_are_their_own(spark, writte
 def test_files_of_later_instants_are_read(spark, written_to):
     metastore.analyze(spark, written_to, progress=False)
     append(spark, written_to, 400, 500, 1)
-    found = spark.sql(f"SELECT * FROM {written_to} WHERE id = 450")
-    assert len(found.collect()) == 1
-    assert labels(found) == ["5 -> 1 files"]
+    frame = spark.sql(f"SELECT * FROM {written_to} WHERE id = 450")
+    assert len(frame.collect()) == 1
+    assert labels(frame) == ["5 -> 1 files"]
     assert spark.sql(f"SELECT * FROM {written_to} WHERE id = 50").count() == 1
 
 
@@ -131,11 +131,11 @@ def test_kept_listings_are_of_the_partitions_and_the_instant_of_a_query(spark, t
     row = f"{ROW}, concat('p', id DIV 100) AS p"
     append(spark, table, 0, 300, 3, row)
     metastore.analyze(spark, table, progress=False)
-    place = location(spark, table)
-    by_path = spark.read.format("hudi").load(place)
+    table_path = location(spark, table)
+    by_path = spark.read.format("hudi").load(table_path)
 
     def matching_ids(frame, where):
-        return sorted(one.id for one in frame.where(where).select("id").collect())
+        return sorted(row.id for row in frame.where(where).select("id").collect())
 
     for _ in range(2):
         for where, ids in {
@@ -149,8 +149,8 @@ def test_kept_listings_are_of_the_partitions_and_the_instant_of_a_query(spark, t
     assert matching_ids(spark.table(table), "id IN (5, 305)") == [5, 305]
     spark.sql(f"UPDATE {table} SET v = -1 WHERE id = 105")
     assert matching_ids(spark.table(table), "p = 'p1' AND v = -1") == [105]
-    spark.catalog.refreshByPath(place)
-    assert matching_ids(spark.read.format("hudi").load(place), "id IN (5, 305)") == [5, 305]
+    spark.catalog.refreshByPath(table_path)
+    assert matching_ids(spark.read.format("hudi").load(table_path), "id IN (5, 305)") == [5, 305]
     spark.sql(f"DELETE FROM {table} WHERE id = 5")
     assert matching_ids(spark.table(table), "id IN (5, 305)") == [305]
     metastore.analyze(spark, table, progress=False)
@@ -159,12 +159,12 @@ def test_kept_listings_are_of_the_partitions_and_the_instant_of_a_query(spark, t
 
 def test_listings_are_bounded_with_the_statistics(spark, analyzed):
     cache = module(spark, "org.metastore.spark.statistics.cache.StatisticsCache")
-    held = []  # a listing goes with its file index, of which each reading of a path has its own
+    frames = []  # a listing goes with its file index, of which each reading of a path has its own
 
     def grown() -> int:
         before = cache.size()
-        held.append(spark.read.format("hudi").load(location(spark, analyzed)).where("id = 42"))
-        assert held[-1].count() == 1
+        frames.append(spark.read.format("hudi").load(location(spark, analyzed)).where("id = 42"))
+        assert frames[-1].count() == 1
         return int(cache.size()) - int(before)
 
     cache.clear()

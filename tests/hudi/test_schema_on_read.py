@@ -36,8 +36,8 @@ class Table:
         """Writes ten rows a file, in which every column has a range of its own that others have in other files."""
         start, end = self.written, self.written + 10 * files
         self.written = end
-        shown = [self._value(field) for field in self.spark.table(self.name).schema if not field.name.startswith(OWN)]
-        self.spark.sql(f"INSERT INTO {self.name} SELECT {', '.join(shown)} FROM range({start}, {end}, 1, {files})")
+        values = [self._value(field) for field in self.spark.table(self.name).schema if not field.name.startswith(OWN)]
+        self.spark.sql(f"INSERT INTO {self.name} SELECT {', '.join(values)} FROM range({start}, {end}, 1, {files})")
         self.spark.sql(f"REFRESH TABLE {self.name}")
 
     def _value(self, field) -> str:
@@ -45,7 +45,7 @@ class Table:
             return f"id AS {field.name}"
         number = f"id + {10 * self.random.randrange(-4, 5)}"
         if field.name == "st":
-            inner = ", ".join(f"'{one.name}', CAST({number} AS INT)" for one in field.dataType)
+            inner = ", ".join(f"'{field_of_struct.name}', CAST({number} AS INT)" for field_of_struct in field.dataType)
             return f"named_struct({inner}) AS st"
         null = f"IF(id % 10 < {self.random.choice((0, 0, 0, 2, 10))}, NULL, {number})"
         return f"CAST({null} AS {field.dataType.simpleString()}) AS {field.name}"
@@ -65,37 +65,41 @@ class Table:
             with conf(self.spark, spark__metastore__enabled="false"):
                 frame = self.read(by_id=by_id)
                 try:
-                    held = frame.collect()
+                    rows = frame.collect()
                 except Exception:  # noqa: BLE001 - where types differ Hudi cannot read by names
                     assert not by_id
                     continue
             names = _names(frame)
-            found = [one for name in names for one in _conditions(name, [row[name] for row in held if name in row])]
-            for where in self.random.sample(found, min(most, len(found))):
+            conditions = [
+                condition
+                for name in names
+                for condition in _conditions(name, [row[name] for row in rows if name in row])
+            ]
+            for where in self.random.sample(conditions, min(most, len(conditions))):
                 self._compare(by_id, lambda read, where=where: read.where(where).select("id"), where)
-            sums = [f"{one}({name})" for name in names for one in ("count", "min", "max")]
+            sums = [f"{function}({name})" for name in names for function in ("count", "min", "max")]
             self._compare(by_id, lambda read, sums=sums: read.selectExpr(*sums, "count(*)"), "aggregates")
 
-    def _compare(self, by_id, query, told: str) -> None:
+    def _compare(self, by_id, query, reason: str) -> None:
         with conf(self.spark, spark__metastore__enabled="false"):
             true = rows(query(self.read(by_id=by_id)))
         with conf(self.spark, spark__metastore__aggregates__enabled="true"):
-            assert rows(query(self.read(by_id=by_id))) == true, (by_id, told)
+            assert rows(query(self.read(by_id=by_id))) == true, (by_id, reason)
 
 
 def _names(frame) -> list[str]:
     plain = [field.name for field in frame.schema if not field.name.startswith(OWN) and field.name != "st"]
-    return [*plain, *(f"st.{one}" for one in (frame.schema["st"].dataType.names if "st" in frame.columns else ()))]
+    return [*plain, *(f"st.{field}" for field in (frame.schema["st"].dataType.names if "st" in frame.columns else ()))]
 
 
-def _conditions(name: str, held) -> list[str]:
+def _conditions(name: str, rows) -> list[str]:
     parts = name.split(".")
-    values = sorted({value for value in held if value is not None}) if len(parts) == 1 else [5, 15, 25]
-    told = [f"{name} IS NULL", f"{name} IS NOT NULL"]
+    values = sorted({value for value in rows if value is not None}) if len(parts) == 1 else [5, 15, 25]
+    conditions = [f"{name} IS NULL", f"{name} IS NOT NULL"]
     for value in {values[0], values[len(values) // 2], values[-1]} if values else ():
         text = f"'{value}'" if isinstance(value, str) else f"CAST('{value}' AS {_sql(value)})"
-        told += [f"{name} {operator} {text}" for operator in ("=", ">", "<=")]
-    return told
+        conditions += [f"{name} {operator} {text}" for operator in ("=", ">", "<=")]
+    return conditions
 
 
 def _sql(value) -> str:
@@ -140,35 +144,35 @@ def test_the_rows_are_those_without_us(changing, story):
 
 
 def swapped(spark, table, kind):
-    found = Table(spark, table, seed=2, kind=kind)
-    found.analyze()
-    found.alter(*STORIES["two swap their names"])
-    found.append()
-    return found
+    changed_table = Table(spark, table, seed=2, kind=kind)
+    changed_table.analyze()
+    changed_table.alter(*STORIES["two swap their names"])
+    changed_table.append()
+    return changed_table
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_files_are_skipped_by_columns_that_were_renamed(spark, table, kind):
     changed = swapped(spark, table, kind)
     before = changed.read().where("v = 12345"), changed.read().where("id = 12345")
-    assert [files_read(one) for one in before if one.collect() == []] == [[3], [1]]
+    assert [files_read(frame) for frame in before if frame.collect() == []] == [[3], [1]]
     report = changed.analyze()
     assert (report.files_read, report.refused) == (3, ())
     for name in ("v", "w", "id", "st.a"):
-        found = changed.read().where(f"{name} = 12345")
-        assert (rows(found), files_read(found)) == ([], [0]), name
+        frame = changed.read().where(f"{name} = 12345")
+        assert (rows(frame), files_read(frame)) == ([], [0]), name
     changed.check()
     assert changed.analyze().files_read == 0
-    found = changed.read(by_id=False).where("v = 12345")
-    assert (rows(found), files_read(found)) == (
+    frame = changed.read(by_id=False).where("v = 12345")
+    assert (rows(frame), files_read(frame)) == (
         [],
         [1],
     )  # the others were analyzed before v had another name
     with conf(spark, hoodie__schema__on__read__enable="false"):
         spark.sql(f"REFRESH TABLE {changed.name}")
         assert changed.analyze().files_read == 1
-    found = changed.read(by_id=False).where("v = 12345")
-    assert (rows(found), files_read(found)) == ([], [0])
+    frame = changed.read(by_id=False).where("v = 12345")
+    assert (rows(frame), files_read(frame)) == ([], [0])
     changed.check()
 
 
@@ -194,7 +198,7 @@ def test_what_cannot_be_kept_of_renamed_columns(changing):
     report = metastore.analyze(
         changing.spark, changing.name, progress=False, ranks=["x", "w", "st.c"], expressions=["x % 7"]
     )
-    said = {one.subject for one in report.refused}
+    said = {refusal.subject for refusal in report.refused}
     assert {"ranks of x", "ranks of st.c", "expression x % 7"} <= said
     assert "ranks of w" not in said
     changing.check()

@@ -52,10 +52,10 @@ def demonstration(spark):
     spark.sql(f"DROP TABLE {table}")
 
 
-def read(spark, place, predicate, skipping="true"):
+def read(spark, path, predicate, skipping="true"):
     """By its path: a table of the catalog keeps the settings that it was first read with."""
     reader = spark.read.format("hudi").option("hoodie.enable.data.skipping", skipping)
-    return reader.load(place).where(predicate).select("id")
+    return reader.load(path).where(predicate).select("id")
 
 
 def matching_ids(spark, table, predicate, skipping="true") -> list[int]:
@@ -79,13 +79,13 @@ def test_hudis_defaults_lose_rows(spark, demonstration):
 @pytest.fixture(scope="module")
 def partly_analyzed(spark, tmp_path_factory):
     """The same rows, of which some columns were analyzed; then a file more, which widens the type of one of them."""
-    place = str(tmp_path_factory.mktemp("partly") / "table")
+    path = str(tmp_path_factory.mktemp("partly") / "table")
     names = re.sub(r" [A-Z]+", "", COLUMNS)
     for values, f in ((SPECIAL, "CAST(1.3 AS FLOAT)"), (OTHER, "CAST(1.3 AS FLOAT)"), (LATER, "2.5D")):
         if values == LATER:
-            metastore.analyze(spark, f"hudi.`{place}`", columns=["id", "s", "lo", "n", "l", "f"], progress=False)
-        write(place, spark.sql(f"SELECT *, {f} AS f FROM VALUES {values} AS of({names})").coalesce(1))
-    return place
+            metastore.analyze(spark, f"hudi.`{path}`", columns=["id", "s", "lo", "n", "l", "f"], progress=False)
+        write(path, spark.sql(f"SELECT *, {f} AS f FROM VALUES {values} AS of({names})").coalesce(1))
+    return path
 
 
 BESIDE_UNKNOWN = {  # conjuncts of analyzed columns, and of columns of which the first two files are unknown
@@ -122,7 +122,7 @@ def test_hudis_own_skipping_can_be_had_back(spark, demonstration):
 @pytest.fixture(scope="module")
 def in_partitions(spark, tmp_path_factory):
     """Three partitions, one with a NaN: Hudi keeps statistics of partitions too."""
-    place = str(tmp_path_factory.mktemp("partitions") / "table")
+    path = str(tmp_path_factory.mktemp("partitions") / "table")
     columns = (
         "id",
         "IF(id = 3, double('NaN'), double(id)) AS d",
@@ -133,10 +133,10 @@ def in_partitions(spark, tmp_path_factory):
         "id AS ts",
     )
     rows_of = spark.range(0, 30, 1, 1).selectExpr(*columns)
-    write(place, rows_of, **{"hoodie.datasource.write.partitionpath.field": "p"})
-    metastore.analyze(spark, f"hudi.`{place}`", progress=False)
-    spark.sql(f"CREATE TABLE hudi_in_partitions USING hudi LOCATION '{place}'")
-    yield place
+    write(path, rows_of, **{"hoodie.datasource.write.partitionpath.field": "p"})
+    metastore.analyze(spark, f"hudi.`{path}`", progress=False)
+    spark.sql(f"CREATE TABLE hudi_in_partitions USING hudi LOCATION '{path}'")
+    yield path
     spark.sql("DROP TABLE hudi_in_partitions")
 
 
@@ -174,14 +174,14 @@ def test_hudi_cannot_compare_binary_columns_of_partitions(spark, in_partitions):
 
 def test_the_record_index_loses_keys_that_were_inserted_twice(spark, tmp_path):
     """So it is not asked about data files that our statistics know."""
-    place = str(tmp_path / "table")
+    path = str(tmp_path / "table")
     indexed = {"hoodie.metadata.global.record.level.index.enable": "true"}
-    write(place, spark.range(0, 40, 1, 4).selectExpr("id", "id AS v", "id AS ts"), **indexed)
-    write(place, spark.range(10, 20, 1, 1).selectExpr("id", "-id AS v", "id AS ts"), **indexed)
-    metastore.analyze(spark, f"hudi.`{place}`", progress=False)
-    query = spark.read.format("hudi").load(place).where("id = 15")
+    write(path, spark.range(0, 40, 1, 4).selectExpr("id", "id AS v", "id AS ts"), **indexed)
+    write(path, spark.range(10, 20, 1, 1).selectExpr("id", "-id AS v", "id AS ts"), **indexed)
+    metastore.analyze(spark, f"hudi.`{path}`", progress=False)
+    query = spark.read.format("hudi").load(path).where("id = 15")
     assert sorted(row.v for row in query.collect()) == [-15, 15]
     assert files_read(query) == [2]
     with conf(spark, spark__metastore__enabled="false"):
-        alone = spark.read.format("hudi").load(place).where("id = 15")
+        alone = spark.read.format("hudi").load(path).where("id = 15")
         assert [row.v for row in alone.collect()] == [-15]

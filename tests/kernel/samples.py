@@ -29,8 +29,8 @@ def column(spark_type, name="c", key="1"):
 
 
 def reduce_column(of, rows, thetas):
-    found = merge_column(of, rows, parse_sketches(thetas))
-    return replace(found, **count_distinct(of, rows, found.sketch))
+    reduced = merge_column(of, rows, parse_sketches(thetas))
+    return replace(reduced, **count_distinct(of, rows, reduced.sketch))
 
 
 def file_column(spark_type, name="c"):
@@ -41,19 +41,19 @@ def values(spark_type, profile, rows, seed=0):
     random = np.random.default_rng(seed)
     spread = {"few": 12, "many": 10**9, "nulls": 500, "constant": 1, "empty": 1}[profile]
     numbers = random.integers(-spread // 2, spread // 2 + 1, rows) if spread > 1 else np.full(rows, 7)
-    found = [_value(spark_type, int(n)) for n in numbers]
+    sample = [_value(spark_type, int(n)) for n in numbers]
     if profile == "nulls":
-        found = [None if gone else value for gone, value in zip(random.random(rows) < 0.3, found, strict=True)]
+        sample = [None if gone else value for gone, value in zip(random.random(rows) < 0.3, sample, strict=True)]
     if profile == "empty":
-        found = [None] * rows
-    return pa.array(found, ARROW[spark_type])
+        sample = [None] * rows
+    return pa.array(sample, ARROW[spark_type])
 
 
 def table(rows, seed=0):
     arrays, names = [], []
-    for place, spark_type in enumerate(ARROW):
+    for number, spark_type in enumerate(ARROW):
         for profile in PROFILES:
-            arrays.append(values(spark_type, profile, rows, seed + place))
+            arrays.append(values(spark_type, profile, rows, seed + number))
             names.append(f"{spark_type} {profile}")
     return pa.table(arrays, names)
 

@@ -26,8 +26,8 @@ WRITERS = {
 def written(request, tmp_path_factory):
     path = str(tmp_path_factory.mktemp("duckdb") / f"{request.param}.parquet")
     pq.write_table(table(ROWS), path, **WRITERS[request.param])
-    found = analyze_parquet(path, columns())
-    assert found.rows == ROWS
+    analyzed = analyze_parquet(path, columns())
+    assert analyzed.rows == ROWS
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
         connection.execute(f"CREATE TABLE written AS FROM read_parquet('{path}')")
@@ -36,20 +36,20 @@ def written(request, tmp_path_factory):
             name = f'"{column.name}"'
             return connection.execute(f"SELECT {', '.join(expressions).replace('@', name)} FROM written").fetchone()
 
-        yield path, ask, dict(zip([one.column for one in columns()], found.columns, strict=True))
+        yield path, ask, dict(zip([file_column.column for file_column in columns()], analyzed.columns, strict=True))
 
 
 def test_counts(written):
-    _, ask, found = written
-    for column, ours in found.items():
+    _, ask, statistics = written
+    for column, ours in statistics.items():
         rows, values, distinct = ask(column, ["count(*)", "count(@)", "count(DISTINCT @)"])
         assert (ours.rows, ours.nulls, ours.nans) == (rows, rows - values, 0), column
         assert (ours.distinct, ours.distinct_error) == (distinct, 0.0), column
 
 
 def test_bounds(written):
-    _, ask, found = written
-    for column, ours in found.items():
+    _, ask, statistics = written
+    for column, ours in statistics.items():
         lo, hi = ask(column, ["min(@)", "max(@)"])
         if ours.lo_exact is not False:
             assert to_python_value(ours.lo, column) == lo, column
@@ -64,9 +64,9 @@ def test_bounds(written):
 
 
 def test_percentiles(written):
-    _, ask, found = written
+    _, ask, statistics = written
     steps = ", ".join(f"{p / 100:.2f}" for p in range(101))
-    for column, ours in found.items():
+    for column, ours in statistics.items():
         theirs = ask(column, [f"quantile_disc(@, [{steps}])"])[0]
         if theirs is None:
             assert ours.percentiles is None
@@ -77,8 +77,8 @@ def test_percentiles(written):
 
 
 def test_moments(written):
-    _, ask, found = written
-    for column, ours in found.items():
+    _, ask, statistics = written
+    for column, ours in statistics.items():
         if column.type in ("string", "binary", "date", "timestamp", "timestamp_ntz"):
             continue
         number = "@::int" if column.type == "boolean" else "@"
@@ -97,10 +97,10 @@ def test_moments(written):
 
 
 def test_moments_of_time_are_in_days_and_microseconds(written):
-    _, ask, found = written
+    _, ask, statistics = written
     since, start = "epoch_us(@)", 946_684_800_000_000
     units = {"date": ("(@ - DATE '1970-01-01')", 0), "timestamp": (since, start), "timestamp_ntz": (since, start)}
-    for column, ours in found.items():
+    for column, ours in statistics.items():
         if column.type in units and ours.mean is not None:
             number, pivot = units[column.type]  # DuckDB's variance loses digits of large numbers
             total, deviation = ask(column, [f"sum({number})", f"stddev_pop({number} - {pivot})"])
@@ -110,8 +110,8 @@ def test_moments_of_time_are_in_days_and_microseconds(written):
 
 
 def test_lengths_and_trues(written):
-    _, ask, found = written
-    for column, ours in found.items():
+    _, ask, statistics = written
+    for column, ours in statistics.items():
         if column.type == "boolean":
             assert ours.trues == ask(column, ["coalesce(count_if(@), 0)"])[0]
         if column.type in ("string", "binary"):
@@ -121,10 +121,10 @@ def test_lengths_and_trues(written):
 
 
 def test_sizes_are_the_footer_s(written):
-    path, _, found = written
+    path, _, statistics = written
     metadata = pq.read_metadata(path)
-    for place, ours in enumerate(found.values()):
-        chunks = [metadata.row_group(i).column(place) for i in range(metadata.num_row_groups)]
+    for position, ours in enumerate(statistics.values()):
+        chunks = [metadata.row_group(i).column(position) for i in range(metadata.num_row_groups)]
         assert ours.compressed_bytes == sum(chunk.total_compressed_size for chunk in chunks)
         assert ours.uncompressed_bytes == sum(chunk.total_uncompressed_size for chunk in chunks)
 

@@ -29,22 +29,22 @@ def analyze(spark_type, array, budget=1 << 30):
 
 def test_the_contract_says_what_the_descriptors_say():
     """METASTORE_GOLDEN=write writes it anew."""
-    told = ("name", "type", "merge", "version", "meaning")
-    described = [{name: getattr(one, name) for name in told} for one in BUILT_IN]
+    attributes = ("name", "type", "merge", "version", "meaning")
+    described = [{name: getattr(statistic, name) for name in attributes} for statistic in BUILT_IN]
     if os.environ.get("METASTORE_GOLDEN") == "write":
-        lines = ",\n".join(f"  {json.dumps(one)}" for one in described)
+        lines = ",\n".join(f"  {json.dumps(entry)}" for entry in described)
         CONTRACT.write_text(f"[\n{lines}\n]\n")
     assert json.loads(CONTRACT.read_text()) == described
 
 
 def test_every_statistic_is_stored_and_documented():
-    names = [one.name for one in BUILT_IN]
+    names = [statistic.name for statistic in BUILT_IN]
     assert SUMMARY.names == ["column", "file", *names]
-    merged = [one.name for one in BUILT_IN if one.merge != NOT_IN_GROUPS]
+    merged = [statistic.name for statistic in BUILT_IN if statistic.merge != NOT_IN_GROUPS]
     assert TABLE_NODES.names == ["node", *merged, "theta", "registers"]
-    told = FORMAT.read_text().split("**summary**")[1].split("**zones**")[0]
+    section = FORMAT.read_text().split("**summary**")[1].split("**zones**")[0]
     families = {name: f"{name.partition('_')[0]}_*" for name in names if name.startswith(("lo_", "hi_"))}
-    assert [name for name in names if name not in told and families.get(name) not in told] == []
+    assert [name for name in names if name not in section and families.get(name) not in section] == []
 
 
 @pytest.mark.parametrize("spark_type", ["string", "binary"])
@@ -54,17 +54,17 @@ def test_lengths_of_texts(spark_type, budget, repeats):
     random = np.random.default_rng(7)
     texts = [b"x" * length for length in random.integers(0, 4, 50).tolist()] + [b"%07d" % i for i in range(3000)]
     texts = [None, *texts] * repeats
-    found = analyze(spark_type, pa.array(texts, pa.binary()).cast(ARROW[spark_type]), budget)
+    statistics = analyze(spark_type, pa.array(texts, pa.binary()).cast(ARROW[spark_type]), budget)
     lengths = [len(text) for text in texts if text is not None]
-    assert found.numbers == {"min_len": 0, "max_len": 7, "empty_texts": lengths.count(0)}
-    assert (found.max_len, lengths.count(0) >= 5 * repeats) == (7, True)
+    assert statistics.numbers == {"min_len": 0, "max_len": 7, "empty_texts": lengths.count(0)}
+    assert (statistics.max_len, lengths.count(0) >= 5 * repeats) == (7, True)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("spark_type", sorted(set(ARROW) - {"string", "binary"}))
 def test_numbers_have_no_length_of_texts(spark_type, profile):
-    found = analyze(spark_type, values(spark_type, profile, 100))
-    of_numbers = {one.name for one in COMPUTED if one.of_numbers}
+    statistics = analyze(spark_type, values(spark_type, profile, 100))
+    of_numbers = {statistic.name for statistic in COMPUTED if statistic.of_numbers}
     if column(spark_type).encoding != "double":
         of_numbers -= {"negative_infinities", "positive_infinities"}
-    assert set(found.numbers) == (set() if profile == "empty" else of_numbers)
+    assert set(statistics.numbers) == (set() if profile == "empty" else of_numbers)

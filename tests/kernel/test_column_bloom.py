@@ -51,11 +51,11 @@ VALUES = {
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize(("budget", "pieces"), [(64 << 20, 1), (64 << 20, 5), (1 << 18, 10)])
 def test_a_filter_holds_every_value_and_few_others(kind, budget, pieces):
-    held, others = VALUES[kind]
-    found = analyzed(held, kind, budget, pieces)
-    assert found.frequencies != "complete"
-    assert may_hold(bytes(found.bloom), bloom_hashes(stored_values(held, kind))).all()
-    assert may_hold(bytes(found.bloom), bloom_hashes(stored_values(others, kind))).mean() < 0.1
+    members, absent = VALUES[kind]
+    statistics = analyzed(members, kind, budget, pieces)
+    assert statistics.frequencies != "complete"
+    assert may_hold(bytes(statistics.bloom), bloom_hashes(stored_values(members, kind))).all()
+    assert may_hold(bytes(statistics.bloom), bloom_hashes(stored_values(absent, kind))).mean() < 0.1
 
 
 def test_widened_values_have_the_same_hash():
@@ -78,10 +78,12 @@ def test_few_values_need_no_filter():
 
 def test_small_files_keep_the_small_filters():
     few, many = analyzed(texts("k", 1_500), "string"), analyzed(texts("k"), "string")
-    assert all(known.frequencies != "complete" for known in (few, many))
+    assert all(statistics.frequencies != "complete" for statistics in (few, many))
 
     def kept_filters(size):
-        return [known.bloom is not None for _, known in fit_to_file_size([(0, many), (1, few)], size, DETAIL.top)]
+        return [
+            statistics.bloom is not None for _, statistics in fit_to_file_size([(0, many), (1, few)], size, DETAIL.top)
+        ]
 
     assert kept_filters(10_000) == [False, False]
     assert kept_filters(1 << 24) == [True, True]
@@ -99,20 +101,20 @@ def in_order_and_not(rows):
 def test_small_files_keep_the_filter_of_keys_in_no_order_before_others(size):
     numbers, keys = in_order_and_not(2_000)
     assert numbers.frequencies != "complete"
-    kept = [known.bloom for _, known in fit_to_file_size([(0, numbers), (1, keys)], size, DETAIL.top)]
-    assert kept[1] is not None
-    assert (kept[0] is not None) == (size > 50_000)
-    assert sum(len(bloom) for bloom in kept if bloom) <= size / 10
+    filters = [statistics.bloom for _, statistics in fit_to_file_size([(0, numbers), (1, keys)], size, DETAIL.top)]
+    assert filters[1] is not None
+    assert (filters[0] is not None) == (size > 50_000)
+    assert sum(len(bloom) for bloom in filters if bloom) <= size / 10
     random = np.random.default_rng(2_000)
-    assert may_hold(bytes(kept[1]), bloom_hashes(pa.array(random.integers(0, 1 << 62, 2_000)))).all()
-    assert may_hold(bytes(kept[1]), bloom_hashes(pa.array(random.integers(-1 << 62, 0, 20_000)))).mean() < 0.12
+    assert may_hold(bytes(filters[1]), bloom_hashes(pa.array(random.integers(0, 1 << 62, 2_000)))).all()
+    assert may_hold(bytes(filters[1]), bloom_hashes(pa.array(random.integers(-1 << 62, 0, 20_000)))).mean() < 0.12
 
 
 def test_filters_that_were_made_shrink_too():
-    held, others = VALUES["string"]
-    found = analyzed(held, "string", 1 << 18, 10)
-    assert isinstance(found.bloom, bytes)
-    half = fit_to_file_size([(0, found)], 10 * len(found.bloom) - 10, DETAIL.top)[0][1].bloom
-    assert len(half) == len(found.bloom) // 2
-    assert may_hold(half, bloom_hashes(stored_values(held, "string"))).all()
-    assert may_hold(half, bloom_hashes(stored_values(others, "string"))).mean() < 0.2
+    members, absent = VALUES["string"]
+    statistics = analyzed(members, "string", 1 << 18, 10)
+    assert isinstance(statistics.bloom, bytes)
+    half = fit_to_file_size([(0, statistics)], 10 * len(statistics.bloom) - 10, DETAIL.top)[0][1].bloom
+    assert len(half) == len(statistics.bloom) // 2
+    assert may_hold(half, bloom_hashes(stored_values(members, "string"))).all()
+    assert may_hold(half, bloom_hashes(stored_values(absent, "string"))).mean() < 0.2

@@ -46,69 +46,69 @@ def percentile(ordered, p):
     return ordered[max(1, -(-p * len(ordered) // 100)) - 1]
 
 
-def check_common(found, parts, ordered, distinct):
+def check_common(statistics, parts, ordered, distinct):
     everything = [value for part in parts for value in part]
-    assert found.rows == len(everything)
-    assert found.nulls == sum(value is None for value in everything)
-    assert (found.distinct, found.distinct_error) == (distinct, 0.0)
-    assert ThetaSketch.from_bytes(found.theta).estimate == distinct
+    assert statistics.rows == len(everything)
+    assert statistics.nulls == sum(value is None for value in everything)
+    assert (statistics.distinct, statistics.distinct_error) == (distinct, 0.0)
+    assert ThetaSketch.from_bytes(statistics.theta).estimate == distinct
     if not ordered:
-        assert (found.lo, found.hi, found.mean, found.percentiles) == (None, None, None, None)
+        assert (statistics.lo, statistics.hi, statistics.mean, statistics.percentiles) == (None, None, None, None)
 
 
 @settings(deadline=None)
 @given(pieces(INTS), st.sampled_from([1 << 20, 4096]))
 @example([[-9_223_372_033_192_739_291, -9_223_372_035_164_736_001]], 1 << 20)
 def test_integers(parts, budget):
-    found = run("bigint", [pa.array(part, pa.int64()) for part in parts], budget)
+    statistics = run("bigint", [pa.array(part, pa.int64()) for part in parts], budget)
     ordered = sorted(flat(parts))
-    check_common(found, parts, ordered, len(set(ordered)))
+    check_common(statistics, parts, ordered, len(set(ordered)))
     if ordered:
-        assert (found.lo, found.hi, found.sum_exact) == (ordered[0], ordered[-1], sum(ordered))
+        assert (statistics.lo, statistics.hi, statistics.sum_exact) == (ordered[0], ordered[-1], sum(ordered))
         if 16 * len(set(ordered)) <= budget // HEADROOM:  # else they are merged from those of parts
-            assert found.percentiles == [percentile(ordered, p) for p in range(101)]
-        assert found.mean == sum(ordered) / len(ordered)
+            assert statistics.percentiles == [percentile(ordered, p) for p in range(101)]
+        assert statistics.mean == sum(ordered) / len(ordered)
         mean = Fraction(sum(ordered), len(ordered))
         # Far from zero the mean, and each value, is rounded before the difference is taken.
         rounding = 4 * len(ordered) * math.ulp(float(mean)) * (ordered[-1] - ordered[0])
         squares = float(sum((x - mean) ** 2 for x in ordered))
-        assert found.m2 == pytest.approx(squares, rel=1e-6, abs=1e-6 + rounding)
+        assert statistics.m2 == pytest.approx(squares, rel=1e-6, abs=1e-6 + rounding)
 
 
 @settings(deadline=None)
 @given(pieces(DOUBLES))
 def test_doubles(parts):
-    found = run("double", [pa.array(part, pa.float64()) for part in parts])
+    statistics = run("double", [pa.array(part, pa.float64()) for part in parts])
     numbers = sorted(x + 0.0 for x in flat(parts) if not math.isnan(x))
     nans = sum(math.isnan(x) for x in flat(parts))
-    assert found.nans == nans
-    check_common(found, parts, numbers, len(set(numbers)) + bool(nans))
+    assert statistics.nans == nans
+    check_common(statistics, parts, numbers, len(set(numbers)) + bool(nans))
     if numbers:
-        assert (found.lo, found.hi) == (numbers[0], numbers[-1])
-        assert all(math.copysign(1, x) > 0 for x in (found.lo, found.hi, *found.percentiles) if x == 0)
-        assert found.percentiles == [percentile(numbers, p) for p in range(101)]
-        check_infinities(found, numbers)
+        assert (statistics.lo, statistics.hi) == (numbers[0], numbers[-1])
+        assert all(math.copysign(1, x) > 0 for x in (statistics.lo, statistics.hi, *statistics.percentiles) if x == 0)
+        assert statistics.percentiles == [percentile(numbers, p) for p in range(101)]
+        check_infinities(statistics, numbers)
 
 
-def check_infinities(found, numbers):
+def check_infinities(statistics, numbers):
     """Infinite values are counted, and neither in the moments nor in the bins."""
     finite = [x for x in numbers if math.isfinite(x)]
-    assert found.numbers["negative_infinities"] == numbers.count(-math.inf)
-    assert found.numbers["positive_infinities"] == numbers.count(math.inf)
+    assert statistics.numbers["negative_infinities"] == numbers.count(-math.inf)
+    assert statistics.numbers["positive_infinities"] == numbers.count(math.inf)
     if not finite:
-        assert (found.sum, found.mean, found.m2, found.histogram) == (None, None, None, None)
+        assert (statistics.sum, statistics.mean, statistics.m2, statistics.histogram) == (None, None, None, None)
         return
-    assert found.histogram.counts.sum() == len(finite)
-    assert (found.histogram.edges[0].as_py(), found.histogram.edges[-1].as_py()) == (finite[0], finite[-1])
+    assert statistics.histogram.counts.sum() == len(finite)
+    assert (statistics.histogram.edges[0].as_py(), statistics.histogram.edges[-1].as_py()) == (finite[0], finite[-1])
     with np.errstate(over="ignore", invalid="ignore"):
         expected = float(np.mean(finite)), float(np.var(finite) * len(finite))
     if all(map(math.isfinite, expected)):
         spread = max(map(abs, finite))
         few_digits = sys.float_info.min  # numbers below it have less than double precision
-        assert found.mean == pytest.approx(expected[0], abs=1e-9 * spread + few_digits)
+        assert statistics.mean == pytest.approx(expected[0], abs=1e-9 * spread + few_digits)
         # A product may be infinite, where a power raises.
         rounding = 1e-9 * spread * spread * len(finite) + few_digits
-        assert found.m2 == pytest.approx(expected[1], rel=1e-6, abs=rounding)
+        assert statistics.m2 == pytest.approx(expected[1], rel=1e-6, abs=rounding)
 
 
 @settings(deadline=None)
@@ -118,25 +118,25 @@ def check_infinities(found, numbers):
 def test_infinities_in_parts(parts, budget):
     """Of a column that is analyzed in parts, too: its bins are near, their ends are not."""
     repeated = [[x for x in part if x is not None] * 40 for part in parts]
-    found = run("double", [pa.array(part, pa.float64()) for part in repeated], budget)
+    statistics = run("double", [pa.array(part, pa.float64()) for part in repeated], budget)
     numbers = sorted(x + 0.0 for x in flat(repeated) if not math.isnan(x))
     if numbers:
-        check_infinities(found, numbers)
+        check_infinities(statistics, numbers)
 
 
 @settings(deadline=None)
 @given(pieces(DECIMALS))
 def test_wide_decimals(parts):
     arrays = [from_unscaled(part) for part in parts]
-    found = run("decimal(38,3)", arrays)
+    statistics = run("decimal(38,3)", arrays)
     ordered = sorted(flat(parts))
-    check_common(found, parts, ordered, len(set(ordered)))
+    check_common(statistics, parts, ordered, len(set(ordered)))
     if ordered:
-        assert (decimal_from_bytes(found.lo), decimal_from_bytes(found.hi)) == (ordered[0], ordered[-1])
-        assert found.sum_exact == sum(ordered)
-        assert [decimal_from_bytes(p) for p in found.percentiles] == [percentile(ordered, p) for p in range(101)]
-        assert found.mean == pytest.approx(sum(ordered) / len(ordered) / 1000, rel=1e-12)
-        stored = summary_rows([(0, 0, found)]).column("sum_exact")[0].as_py()
+        assert (decimal_from_bytes(statistics.lo), decimal_from_bytes(statistics.hi)) == (ordered[0], ordered[-1])
+        assert statistics.sum_exact == sum(ordered)
+        assert [decimal_from_bytes(p) for p in statistics.percentiles] == [percentile(ordered, p) for p in range(101)]
+        assert statistics.mean == pytest.approx(sum(ordered) / len(ordered) / 1000, rel=1e-12)
+        stored = summary_rows([(0, 0, statistics)]).column("sum_exact")[0].as_py()
         assert stored == (None if abs(sum(ordered)) >= 10**38 else sum(ordered))
 
 
@@ -144,81 +144,81 @@ def test_wide_decimals(parts):
 @given(pieces(TEXTS), st.booleans())
 def test_strings(parts, encoded):
     arrays = [pa.array(part, pa.string()) for part in parts]
-    found = run("string", [array.dictionary_encode() if encoded else array for array in arrays])
-    check_texts(found, parts, sorted(value.encode() for value in flat(parts)))
+    statistics = run("string", [array.dictionary_encode() if encoded else array for array in arrays])
+    check_texts(statistics, parts, sorted(value.encode() for value in flat(parts)))
 
 
 @settings(deadline=None)
 @given(pieces(BYTES))
 def test_binary(parts):
-    found = run("binary", [pa.array(part, pa.binary()) for part in parts])
-    check_texts(found, parts, sorted(flat(parts)))
+    statistics = run("binary", [pa.array(part, pa.binary()) for part in parts])
+    check_texts(statistics, parts, sorted(flat(parts)))
 
 
-def check_texts(found, parts, ordered):
-    check_common(found, parts, ordered, len(set(ordered)))
+def check_texts(statistics, parts, ordered):
+    check_common(statistics, parts, ordered, len(set(ordered)))
     if ordered:
-        assert (found.lo, found.lo_exact) == cut_lower(ordered[0])
-        assert (found.hi, found.hi_exact) == cut_upper(ordered[-1])
-        assert found.percentiles == [percentile(ordered, p)[:CUT_BYTES] for p in range(101)]
+        assert (statistics.lo, statistics.lo_exact) == cut_lower(ordered[0])
+        assert (statistics.hi, statistics.hi_exact) == cut_upper(ordered[-1])
+        assert statistics.percentiles == [percentile(ordered, p)[:CUT_BYTES] for p in range(101)]
         lengths = list(map(len, ordered))
-        assert found.avg_len == sum(lengths) / len(lengths)
-        assert found.numbers == {"min_len": min(lengths), "max_len": max(lengths), "empty_texts": lengths.count(0)}
+        assert statistics.avg_len == sum(lengths) / len(lengths)
+        assert statistics.numbers == {"min_len": min(lengths), "max_len": max(lengths), "empty_texts": lengths.count(0)}
 
 
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 2**32), st.sampled_from(["ab", "abcdefghijklmnop", "\0a"]), st.integers(40, 3000))
 def test_ranks_of_strings_that_share_prefixes(seed, alphabet, rows):
     random = np.random.default_rng(seed)
-    found = ["".join(random.choice(list(alphabet), length)) for length in random.integers(0, 30, rows)]
-    found = [value * (3 if i % 9 == 0 else 1) for i, value in enumerate(found)]
-    ours = run("string", [pa.array(found[: rows // 2]), pa.array(found[rows // 2 :])])
-    check_texts(ours, [found], sorted(value.encode() for value in found))
+    texts = ["".join(random.choice(list(alphabet), length)) for length in random.integers(0, 30, rows)]
+    texts = [value * (3 if i % 9 == 0 else 1) for i, value in enumerate(texts)]
+    ours = run("string", [pa.array(texts[: rows // 2]), pa.array(texts[rows // 2 :])])
+    check_texts(ours, [texts], sorted(value.encode() for value in texts))
 
 
 @pytest.mark.parametrize("spark_type", ARROW)
 @pytest.mark.parametrize("profile", ["few", "many", "nulls"])
 def test_a_tiny_budget_keeps_what_must_be_exact(spark_type, profile):
     array = values(spark_type, profile, 20_000)
-    whole = run(spark_type, [array], 1 << 30)
+    unlimited = run(spark_type, [array], 1 << 30)
     parts = [array.slice(at, 700) for at in range(0, 20_000, 700)]
     tight = run(spark_type, parts, 1)
     for name in ("rows", "nulls", "nans", "lo", "hi", "lo_exact", "hi_exact", "sum_exact", "max_len", "trues"):
-        assert getattr(tight, name) == getattr(whole, name), name
+        assert getattr(tight, name) == getattr(unlimited, name), name
     for name in ("sum", "mean", "m2", "avg_len"):
-        ours, exact = getattr(tight, name), getattr(whole, name)
+        ours, exact = getattr(tight, name), getattr(unlimited, name)
         assert ours is None if exact is None else ours == pytest.approx(exact, rel=1e-9), name
-    assert tight.distinct == pytest.approx(whole.distinct, rel=5 * tight.distinct_error)
-    assert (tight.distinct_error > 0) == (whole.distinct > 4096)
-    assert tight.theta == whole.theta
-    assert ranks_are_near(array, whole, tight)
+    assert tight.distinct == pytest.approx(unlimited.distinct, rel=5 * tight.distinct_error)
+    assert (tight.distinct_error > 0) == (unlimited.distinct > 4096)
+    assert tight.theta == unlimited.theta
+    assert ranks_are_near(array, unlimited, tight)
 
 
-def ranks_are_near(array, whole, tight):
+def ranks_are_near(array, unlimited, tight):
     """Whether each approximate percentile lies between exact ones at most two percent of rank away."""
-    key = decimal_from_bytes if whole.encoding == "binary" and "decimal" in str(array.type) else lambda value: value
-    exact, ours = [key(v) for v in whole.percentiles], [key(v) for v in tight.percentiles]
+    key = decimal_from_bytes if unlimited.encoding == "binary" and "decimal" in str(array.type) else lambda value: value
+    exact, ours = [key(v) for v in unlimited.percentiles], [key(v) for v in tight.percentiles]
     return all(exact[max(p - 2, 0)] <= ours[p] <= exact[min(p + 2, 100)] for p in range(101))
 
 
 def test_a_budget_that_holds_the_distinct_values_loses_nothing():
     parts = [pa.array(np.arange(5000) % 97 + n) for n in range(20)]
-    tight, whole = run("bigint", parts, 64_000), run("bigint", parts, 1 << 30)
-    assert tight == whole
+    tight, unlimited = run("bigint", parts, 64_000), run("bigint", parts, 1 << 30)
+    assert tight == unlimited
     texts = [part.cast(pa.string()) for part in parts]
     assert run("string", texts, 64_000) == run("string", texts, 1 << 30)
 
 
 def test_infinities_bound_and_spoil_no_mean():
-    found = run("double", [pa.array([math.inf, 1.0, -math.inf, math.nan])])
-    assert (found.lo, found.hi, found.nans, found.distinct) == (-math.inf, math.inf, 1, 4)
-    assert (found.mean, found.sum, found.m2) == (1.0, 1.0, 0.0)
+    statistics = run("double", [pa.array([math.inf, 1.0, -math.inf, math.nan])])
+    assert (statistics.lo, statistics.hi, statistics.nans, statistics.distinct) == (-math.inf, math.inf, 1, 4)
+    assert (statistics.mean, statistics.sum, statistics.m2) == (1.0, 1.0, 0.0)
 
 
 def test_floats_are_hashed_as_floats_and_stored_as_doubles():
-    found = run("float", [pa.array([0.1, -0.0, None], pa.float32())])
-    assert (found.lo, found.hi) == (0.0, float(np.float32(0.1)))
-    assert found.theta == constant_union("float", [0.0, float(np.float32(0.1))])
+    statistics = run("float", [pa.array([0.1, -0.0, None], pa.float32())])
+    assert (statistics.lo, statistics.hi) == (0.0, float(np.float32(0.1)))
+    assert statistics.theta == constant_union("float", [0.0, float(np.float32(0.1))])
 
 
 def constant_union(spark_type, stored):
@@ -232,10 +232,10 @@ def constant_union(spark_type, stored):
 @pytest.mark.parametrize("spark_type", ARROW)
 def test_a_constant_is_what_the_kernel_finds(spark_type):
     array = values(spark_type, "constant", 150)
-    found = run(spark_type, [array])
-    assert constant_statistics(column(spark_type), found.lo, 150) == found
+    statistics = run(spark_type, [array])
+    assert constant_statistics(column(spark_type), statistics.lo, 150) == statistics
     assert constant_statistics(column(spark_type), None, 150) == run(spark_type, [values(spark_type, "empty", 150)])
-    assert constant_statistics(column(spark_type), found.lo, 0) == run(spark_type, [])
+    assert constant_statistics(column(spark_type), statistics.lo, 0) == run(spark_type, [])
 
 
 def test_a_constant_nan_and_counts_only():
@@ -245,8 +245,14 @@ def test_a_constant_nan_and_counts_only():
 
 @pytest.mark.parametrize("spark_type", ["array<int>", "map<string,int>", "variant"])
 def test_of_lists_maps_and_variants_only_rows_and_nulls_are_counted(spark_type):
-    found = run(spark_type, [pa.array([[1], None, []], pa.list_(pa.int32())), pa.array([True, None])])
-    assert (found.rows, found.nulls, found.encoding, found.distinct, found.theta) == (5, 2, None, None, None)
+    statistics = run(spark_type, [pa.array([[1], None, []], pa.list_(pa.int32())), pa.array([True, None])])
+    assert (statistics.rows, statistics.nulls, statistics.encoding, statistics.distinct, statistics.theta) == (
+        5,
+        2,
+        None,
+        None,
+        None,
+    )
 
 
 def test_intervals():
@@ -260,8 +266,8 @@ def test_dictionaries_of_numbers_and_with_nulls_inside():
     numbers = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 1]), pa.array([5, 7]))
     assert run("bigint", [numbers]).sum_exact == 19
     inside = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", None]))
-    found = run("string", [inside])
-    assert (found.nulls, found.distinct, found.lo, found.hi) == (1, 1, b"a", b"a")
+    statistics = run("string", [inside])
+    assert (statistics.nulls, statistics.distinct, statistics.lo, statistics.hi) == (1, 1, b"a", b"a")
 
 
 def test_slices_of_larger_arrays():
@@ -298,13 +304,13 @@ def from_unscaled(unscaled):
 
 def test_wide_decimals_are_hashed_as_their_shortest_big_endian_bytes():
     numbers = [0, 127, 128, -128, -129, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 10**37]
-    found = run("decimal(38,3)", [from_unscaled(numbers)])
+    statistics = run("decimal(38,3)", [from_unscaled(numbers)])
     java = [x.to_bytes((x if x >= 0 else ~x).bit_length() // 8 + 1, "big", signed=True) for x in numbers]
-    assert found.theta == run("binary", [pa.array(java, pa.binary())]).theta
+    assert statistics.theta == run("binary", [pa.array(java, pa.binary())]).theta
     narrow = [x for x in numbers if abs(x) < 10**18]
     short = run("decimal(18,3)", [from_unscaled(narrow).cast(pa.decimal128(18, 3))])
     assert short.theta == run("binary", [pa.array(java[: len(narrow)], pa.binary())]).theta
-    assert [decimal_to_bytes(x) for x in (min(numbers), max(numbers))] == [found.lo, found.hi]
+    assert [decimal_to_bytes(x) for x in (min(numbers), max(numbers))] == [statistics.lo, statistics.hi]
 
 
 @pytest.mark.parametrize(
@@ -334,6 +340,6 @@ def test_texts_of_many_arrays_are_joined():
         joined.add(pa.array([b"before", *texts, b"after"], pa.large_binary()).slice(1, len(texts)))
         joined.add(pa.array([], pa.large_binary()))
     assert len(joined) == 300 * len(texts)
-    found = joined.finish()
-    assert found.to_pylist() == 300 * texts
-    assert found.buffers()[2].size >= 300 * sum(map(len, texts)) + 16
+    statistics = joined.finish()
+    assert statistics.to_pylist() == 300 * texts
+    assert statistics.buffers()[2].size >= 300 * sum(map(len, texts)) + 16

@@ -17,14 +17,14 @@ def test_a_footer_agrees_with_the_data(tmp_path, options):
     path = str(tmp_path / "f.parquet")
     pq.write_table(table(1000), path, **options)
     footer, data = (analyze(path, columns()).columns for analyze in (analyze_footer, analyze_parquet))
-    for asked, said, true in zip(columns(), footer, data, strict=True):
+    for file_column_, said, true in zip(columns(), footer, data, strict=True):
         assert (said.rows, said.compressed_bytes) == (1000, true.compressed_bytes)
         assert (said.distinct, said.percentiles, said.theta, said.mean) == (None, None, None, None)
-        if asked.column.encoding == "double":
+        if file_column_.column.encoding == "double":
             assert (said.lo, said.hi, said.nans) == (None, None, None)
             continue
         assert (said.nulls, said.nans) == (true.nulls, 0)
-        if asked.column.type.startswith(EXACT):
+        if file_column_.column.type.startswith(EXACT):
             assert (said.lo, said.hi, said.lo_exact, said.hi_exact) == (true.lo, true.hi, true.lo_exact, true.hi_exact)
         elif said.lo is not None:
             assert said.lo <= true.lo
@@ -35,24 +35,24 @@ def test_a_footer_agrees_with_the_data(tmp_path, options):
 def test_statistics_that_were_not_written_are_unknown(tmp_path):
     path = str(tmp_path / "f.parquet")
     pq.write_table(pa.table({"c": [1, 2, None]}), path, write_statistics=False)
-    found = analyze_footer(path, [file_column("bigint")]).columns[0]
-    assert (found.rows, found.nulls, found.lo, found.hi) == (3, None, None, None)
+    statistics = analyze_footer(path, [file_column("bigint")]).columns[0]
+    assert (statistics.rows, statistics.nulls, statistics.lo, statistics.hi) == (3, None, None, None)
 
 
 def test_one_row_group_without_statistics_makes_all_unknown(tmp_path):
     path = str(tmp_path / "f.parquet")
     both = pa.table({"c": pa.array([1, 2]), "d": pa.array([None, 3])})
     pq.write_table(both, path, write_statistics=["d"], row_group_size=1)
-    found = analyze_footer(path, [file_column("bigint", "c"), file_column("bigint", "d")]).columns
-    assert (found[0].lo, found[0].nulls) == (None, None)
-    assert (found[1].lo, found[1].hi, found[1].nulls) == (3, 3, 1)
+    statistics = analyze_footer(path, [file_column("bigint", "c"), file_column("bigint", "d")]).columns
+    assert (statistics[0].lo, statistics[0].nulls) == (None, None)
+    assert (statistics[1].lo, statistics[1].hi, statistics[1].nulls) == (3, 3, 1)
 
 
 def test_long_strings_are_cut_to_bounds(tmp_path):
     path = str(tmp_path / "f.parquet")
     pq.write_table(pa.table({"c": ["a" * 100, "b" * 100]}), path)
-    found = analyze_footer(path, [file_column("string")]).columns[0]
-    assert (found.lo, found.hi) == (b"a" * 64, b"b" * 63 + b"c")
+    statistics = analyze_footer(path, [file_column("string")]).columns[0]
+    assert (statistics.lo, statistics.hi) == (b"a" * 64, b"b" * 63 + b"c")
 
 
 @pytest.mark.parametrize(
@@ -67,15 +67,15 @@ def test_long_strings_are_cut_to_bounds(tmp_path):
 def test_columns_that_footers_do_not_describe_soundly_have_no_bounds(tmp_path, values, spark_type):
     path = str(tmp_path / "f.parquet")
     pq.write_table(pa.table({"c": values}), path)
-    found = analyze_footer(path, [file_column(spark_type)]).columns[0]
-    assert (found.rows, found.lo, found.hi, found.nulls) == (1, None, None, None)
+    statistics = analyze_footer(path, [file_column(spark_type)]).columns[0]
+    assert (statistics.rows, statistics.lo, statistics.hi, statistics.nulls) == (1, None, None, None)
 
 
 def test_millis_become_micros(tmp_path):
     path = str(tmp_path / "f.parquet")
     pq.write_table(pa.table({"c": pa.array([-5, 7], pa.timestamp("ms", "UTC"))}), path)
-    found = analyze_footer(path, [file_column("timestamp")]).columns[0]
-    assert (found.lo, found.hi) == (-5000, 7000)
+    statistics = analyze_footer(path, [file_column("timestamp")]).columns[0]
+    assert (statistics.lo, statistics.hi) == (-5000, 7000)
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,8 @@ def test_narrower_types_are_widened(write, written, spark_type):
 
 
 def test_unsigned_values_beyond_the_signed_range(write):
-    found = analyze(write(pa.array([2**32 - 1, 0], pa.uint32())), "bigint")
-    assert (found.lo, found.hi) == (0, 2**32 - 1)
+    statistics = analyze(write(pa.array([2**32 - 1, 0], pa.uint32())), "bigint")
+    assert (statistics.lo, statistics.hi) == (0, 2**32 - 1)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,12 @@ def test_millis_that_overflow_micros_are_refused(write):
 def test_int96_is_read_in_micros_far_beyond_nanos(write):
     far = [dt.datetime(1, 1, 1), DAY, dt.datetime(9999, 12, 31)]  # noqa: DTZ001 - local
     path = write(pa.array(far, pa.timestamp("us")), use_deprecated_int96_timestamps=True)
-    found = analyze(path, "timestamp")
-    seen = [to_python_value(value, column("timestamp")) for value in (found.lo, found.percentiles[50], found.hi)]
-    assert seen == [moment.replace(tzinfo=dt.timezone.utc) for moment in far]
+    statistics = analyze(path, "timestamp")
+    values = [
+        to_python_value(value, column("timestamp"))
+        for value in (statistics.lo, statistics.percentiles[50], statistics.hi)
+    ]
+    assert values == [moment.replace(tzinfo=dt.timezone.utc) for moment in far]
     with pytest.raises(UnsupportedDataFile, match="INT96"):
         analyze(path, "timestamp_ntz")
     assert analyze_footer(path, [file_column("timestamp")]).columns[0].lo is None
@@ -157,23 +160,29 @@ def test_the_legacy_calendar_is_refused(write, keys, int96, refused):
 def test_uuids_are_strings(write):
     ids = [uuid.UUID(int=n * 0x1234567890ABCDEF1234567890ABCDEF % 2**128) for n in (1, 5, 3)]
     storage = pa.array([ids[0].bytes, None, ids[1].bytes, ids[2].bytes], pa.binary(16))
-    found = analyze(write(pa.ExtensionArray.from_storage(pa.uuid(), storage)), "string")
-    texts = sorted(str(one).encode() for one in ids)
-    assert (found.lo, found.hi, found.nulls, found.distinct, found.max_len) == (texts[0], texts[-1], 1, 3, 36)
-    assert found.theta == analyze(write(pa.array([str(one) for one in ids])), "string").theta
+    statistics = analyze(write(pa.ExtensionArray.from_storage(pa.uuid(), storage)), "string")
+    texts = sorted(str(uuid_).encode() for uuid_ in ids)
+    assert (statistics.lo, statistics.hi, statistics.nulls, statistics.distinct, statistics.max_len) == (
+        texts[0],
+        texts[-1],
+        1,
+        3,
+        36,
+    )
+    assert statistics.theta == analyze(write(pa.array([str(uuid_) for uuid_ in ids])), "string").theta
 
 
 def test_fixed_length_bytes_are_binary(write):
-    found = analyze(write(pa.array([b"ab", b"aa"], pa.binary(2))), "binary")
-    assert (found.lo, found.hi, found.avg_len) == (b"aa", b"ab", 2.0)
+    statistics = analyze(write(pa.array([b"ab", b"aa"], pa.binary(2))), "binary")
+    assert (statistics.lo, statistics.hi, statistics.avg_len) == (b"aa", b"ab", 2.0)
 
 
 @pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
 def test_arrow_s_own_kinds_of_strings(write, kind):
     values = pa.array(["b", None, "a", "b"]).cast(kind) if not pa.types.is_dictionary(kind) else None
     values = values if values is not None else pa.array(["b", None, "a", "b"]).dictionary_encode()
-    found = analyze(write(values), "string")
-    assert (found.lo, found.hi, found.nulls, found.distinct) == (b"a", b"b", 1, 2)
+    statistics = analyze(write(values), "string")
+    assert (statistics.lo, statistics.hi, statistics.nulls, statistics.distinct) == (b"a", b"b", 1, 2)
 
 
 def nested():
@@ -193,7 +202,7 @@ def test_leaves_of_structs_are_null_where_a_parent_is(write):
     path = write(
         pa.table({**dict(zip(nested().column_names, nested().columns, strict=True)), "last": pa.array(list("abcde"))})
     )
-    asked = {
+    expected = {
         ("o", "a", "x"): ("int", 3),
         ("o", "a", "s"): ("string", 3),
         ("o", "a", "l"): ("array<int>", 3),
@@ -203,12 +212,29 @@ def test_leaves_of_structs_are_null_where_a_parent_is(write):
         ("first",): ("int", 0),
         ("o", "gone"): ("int", None),
     }
-    found = analyze_parquet(path, [file_column(kind, name) for name, (kind, _) in asked.items()]).columns
-    assert [one and one.nulls for one in found] == [nulls for _, nulls in asked.values()]
-    assert (found[0].lo, found[0].hi, found[1].lo, found[4].sum_exact, found[5].hi) == (1, 5, b"p", 6, b"e")
-    assert found[-1] is None
-    footer = analyze_footer(path, [file_column(kind, name) for name, (kind, _) in asked.items()]).columns
-    assert [one and one.nulls for one in footer] == [3, 3, None, None, 2, 0, 0, None]
+    statistics = analyze_parquet(path, [file_column(kind, name) for name, (kind, _) in expected.items()]).columns
+    assert [column_statistics and column_statistics.nulls for column_statistics in statistics] == [
+        nulls for _, nulls in expected.values()
+    ]
+    assert (statistics[0].lo, statistics[0].hi, statistics[1].lo, statistics[4].sum_exact, statistics[5].hi) == (
+        1,
+        5,
+        b"p",
+        6,
+        b"e",
+    )
+    assert statistics[-1] is None
+    footer = analyze_footer(path, [file_column(kind, name) for name, (kind, _) in expected.items()]).columns
+    assert [column_statistics and column_statistics.nulls for column_statistics in footer] == [
+        3,
+        3,
+        None,
+        None,
+        2,
+        0,
+        0,
+        None,
+    ]
     assert (footer[0].lo, footer[0].hi) == (1, 5)
 
 
@@ -224,9 +250,9 @@ def test_texts_in_structs_are_read_from_several_row_groups(write):
 def test_a_struct_of_which_only_nulls_are_counted(write):
     variant = pa.struct([pa.field("value", pa.binary()), pa.field("metadata", pa.binary(), nullable=False)])
     rows = [None, {"metadata": b"m", "value": b"v"}, {"metadata": b"m", "value": None}]
-    found = analyze(write(pa.array(rows, variant)), "variant")
-    assert (found.rows, found.nulls, found.encoding) == (3, 1, None)
-    assert found.compressed_bytes > 0
+    statistics = analyze(write(pa.array(rows, variant)), "variant")
+    assert (statistics.rows, statistics.nulls, statistics.encoding) == (3, 1, None)
+    assert statistics.compressed_bytes > 0
 
 
 def with_ids(names_and_ids):
@@ -236,9 +262,9 @@ def with_ids(names_and_ids):
 
 def test_columns_are_matched_by_field_id_whatever_their_name(write):
     path = write(with_ids([("b", 1), ("a", 2)]))
-    found = analyze_parquet(path, [FileColumn(column("int", "a"), 1), FileColumn(column("int", "b"), 7)])
-    assert found.columns[0].lo == 1
-    assert found.columns[1] is None
+    analyzed = analyze_parquet(path, [FileColumn(column("int", "a"), 1), FileColumn(column("int", "b"), 7)])
+    assert analyzed.columns[0].lo == 1
+    assert analyzed.columns[1] is None
 
 
 def test_a_file_without_ids_is_refused_where_ids_are_wanted(write):
@@ -247,8 +273,8 @@ def test_a_file_without_ids_is_refused_where_ids_are_wanted(write):
 
 
 def test_columns_are_matched_by_another_path(write):
-    found = analyze_parquet(write(pa.array([1])), [FileColumn(column("bigint", "shown"), None, ("c",))])
-    assert found.columns[0].lo == 1
+    analyzed = analyze_parquet(write(pa.array([1])), [FileColumn(column("bigint", "shown"), None, ("c",))])
+    assert analyzed.columns[0].lo == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"not Parquet at all", b"PAR1" + b"\0" * 20 + b"PAR1"])
@@ -274,20 +300,23 @@ def test_a_damaged_page_and_a_missing_file_are_refused(write, tmp_path):
 @pytest.mark.parametrize("rows", [0, 1])
 def test_files_with_hardly_any_rows(write, rows):
     path = write(table(rows))
-    found = analyze_parquet(path, columns())
-    assert [one.rows for one in found.columns] == [rows] * len(columns())
-    assert all(one.percentiles is None or len(one.percentiles) == 101 for one in found.columns)
+    analyzed = analyze_parquet(path, columns())
+    assert [column_statistics.rows for column_statistics in analyzed.columns] == [rows] * len(columns())
+    assert all(
+        column_statistics.percentiles is None or len(column_statistics.percentiles) == 101
+        for column_statistics in analyzed.columns
+    )
     assert analyze_footer(path, columns()).rows == rows
 
 
 @pytest.mark.slow
 def test_a_small_budget_reads_pieces_of_row_groups_and_finds_the_same_bounds(write):
     path = write(table(3000))
-    whole, tight = analyze_parquet(path, columns()), analyze_parquet(path, columns(), 20_000)
-    for one, other, asked in zip(whole.columns, tight.columns, columns(), strict=True):
+    exact, tight = analyze_parquet(path, columns()), analyze_parquet(path, columns(), 20_000)
+    for exact_column, other, file_column_ in zip(exact.columns, tight.columns, columns(), strict=True):
         for name in ("rows", "nulls", "nans", "lo", "hi", "sum_exact", "max_len", "trues", "compressed_bytes"):
-            assert getattr(one, name) == getattr(other, name), (asked, name)
-        assert one.theta == other.theta
+            assert getattr(exact_column, name) == getattr(other, name), (file_column_, name)
+        assert exact_column.theta == other.theta
 
 
 _PEAK = """
@@ -332,15 +361,15 @@ print(resident() - before)
 def test_a_footer_in_memory_takes_no_more_than_the_budget_is_less(write):
     groups, number, budget = 1_500, 20, 1 << 30
     path = write(pa.table([pa.array(range(groups))] * number, [f"c{i}" for i in range(number)]), row_group_size=1)
-    found = subprocess.run([sys.executable, "-c", _OF_FOOTER, path], check=True, capture_output=True)
+    output = subprocess.run([sys.executable, "-c", _OF_FOOTER, path], check=True, capture_output=True)
     less = budget - kernel_read._subtract_footer(pq.read_metadata(path), budget)
-    assert int(found.stdout) / 2 < less
-    assert int(found.stdout) < 1.3 * less
+    assert int(output.stdout) / 2 < less
+    assert int(output.stdout) < 1.3 * less
     assert kernel_read._subtract_footer(pq.read_metadata(path), 4 << 20) == 1 << 20
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ([pa.field("c", pa.int32()), pa.field("c", pa.int32())], "same name"),
         ([pa.field("s", pa.struct([pa.field("c", pa.int32())] * 2)), pa.field("c", pa.int32())], "same name"),
@@ -348,7 +377,7 @@ def test_a_footer_in_memory_takes_no_more_than_the_budget_is_less(write):
     ],
 )
 @pytest.mark.parametrize("read", [analyze_parquet, analyze_footer])
-def test_fields_that_cannot_be_told_apart_are_refused(write, fields, told, read):
+def test_fields_that_cannot_be_told_apart_are_refused(write, fields, message, read):
     path = write(pa.Table.from_arrays([pa.nulls(1, field.type) for field in fields], schema=pa.schema(fields)))
-    with pytest.raises(UnsupportedDataFile, match=told):
+    with pytest.raises(UnsupportedDataFile, match=message):
         read(path, [file_column("int", "c")])

@@ -49,34 +49,44 @@ def described(tmp_path):
     ids=str,
 )
 def test_what_follows_is_described_as_if_it_were_held(described, values, kind, as_if):
-    found, path = described(values, kind)
-    (shown,) = read_column_values(path, [column(kind)], 1 << 20)[0]
-    assert shown.to_pylist() == as_if.to_pylist()
-    wanted, _ = described(as_if, kind)
+    statistics, path = described(values, kind)
+    (read_values,) = read_column_values(path, [column(kind)], 1 << 20)[0]
+    assert read_values.to_pylist() == as_if.to_pylist()
+    expected, _ = described(as_if, kind)
     for name in ("rows", "nulls", "nans", "lo", "hi", "lo_exact", "hi_exact", "distinct", "mean", "theta", "avg_len"):
-        assert getattr(found, name) == getattr(wanted, name), name
-    assert found.values.values.to_pylist() == wanted.values.values.to_pylist()
-    assert found.cast_type is None
+        assert getattr(statistics, name) == getattr(expected, name), name
+    assert statistics.values.values.to_pylist() == expected.values.values.to_pylist()
+    assert statistics.cast_type is None
 
 
 def test_bounds_of_floats_hold_the_doubles_of_their_texts(described):
     floats = pa.array([0.1, 1.3, None, NAN], pa.float32())
-    found, path = described(floats, "double")
-    assert (found.rows, found.nulls, found.nans, found.cast_type) == (4, 1, 1, ("float", refusals.ONLY_BOUNDS))
-    assert found.lo < 0.1 < np.float32(0.1).item()
-    assert np.float32(1.3).item() < 1.3 < found.hi
-    assert (found.lo_exact, found.hi_exact) == (False, False)
-    assert (found.distinct, found.theta, found.values, found.bloom) == (None, None, None, None)
+    statistics, path = described(floats, "double")
+    assert (statistics.rows, statistics.nulls, statistics.nans, statistics.cast_type) == (
+        4,
+        1,
+        1,
+        ("float", refusals.ONLY_BOUNDS),
+    )
+    assert statistics.lo < 0.1 < np.float32(0.1).item()
+    assert np.float32(1.3).item() < 1.3 < statistics.hi
+    assert (statistics.lo_exact, statistics.hi_exact) == (False, False)
+    assert (statistics.distinct, statistics.theta, statistics.values, statistics.bloom) == (None, None, None, None)
     with pytest.raises(UnsupportedDataFile, match="cast"):
         read_column_values(path, [column("double")], 1 << 20)
-    kept = analyze_parquet(path, [column("double", casts=False)]).columns[0]
-    assert (kept.lo, kept.distinct) == (np.float32(0.1).item(), 3)
+    without_casts = analyze_parquet(path, [column("double", casts=False)]).columns[0]
+    assert (without_casts.lo, without_casts.distinct) == (np.float32(0.1).item(), 3)
 
 
 @pytest.mark.parametrize("values", [[], [None], [NAN]])
 def test_floats_without_bounds(described, values):
-    found, _ = described(pa.array(values, pa.float32()), "double")
-    assert (found.rows, found.nulls, found.lo, found.hi) == (len(values), values.count(None), None, None)
+    statistics, _ = described(pa.array(values, pa.float32()), "double")
+    assert (statistics.rows, statistics.nulls, statistics.lo, statistics.hi) == (
+        len(values),
+        values.count(None),
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,6 +101,6 @@ def test_floats_without_bounds(described, values):
     ids=str,
 )
 def test_of_all_else_nothing_is_known(described, values, kind):
-    found, _ = described(values, kind)
-    assert (found.rows, found.nulls, found.lo, found.distinct) == (len(values), None, None, None)
-    assert found.cast_type[1] == refusals.NOTHING
+    statistics, _ = described(values, kind)
+    assert (statistics.rows, statistics.nulls, statistics.lo, statistics.distinct) == (len(values), None, None, None)
+    assert statistics.cast_type[1] == refusals.NOTHING

@@ -77,10 +77,10 @@ def test_sketches_that_count_are_the_bytes_that_datasketches_writes(count):
 @pytest.mark.parametrize("count", [4097, 100_000, 600_000])
 def test_sketches_that_estimate_are_read_by_datasketches(count):
     parts = np.array_split(np.arange(count, dtype=np.int64), 7)
-    some = [murmur_words(one.view(np.uint64), 8) for part in parts for one in (part, part[:10])]
-    ours, hashes = union_thetas(map(make_theta, some)), np.concatenate(some)
+    hashed = [murmur_words(values.view(np.uint64), 8) for part in parts for values in (part, part[:10])]
+    ours, hashes = union_thetas(map(make_theta, hashed)), np.concatenate(hashed)
     wholes = (ours, make_theta(hashes), make_theta(np.sort(hashes), is_sorted=True))
-    assert len({one.to_bytes() for one in wholes}) == 1
+    assert len({sketch.to_bytes() for sketch in wholes}) == 1
     theirs = ds.compact_theta_sketch.deserialize(ours.to_bytes())
     assert (list(theirs), theirs.theta64) == (ours.hashes.tolist(), ours.threshold)
     assert theirs.get_estimate() == pytest.approx(ours.estimate)

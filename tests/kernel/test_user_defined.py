@@ -36,12 +36,12 @@ def computed(kind, chunks, *statistics, budget=1 << 20):
     return kernel.finish(sum(map(len, chunks)))
 
 
-def values_of(found):
-    return {name: decode_value(data).as_py() for name, data in found.extra.items()}
+def values_of(statistics):
+    return {name: decode_value(data).as_py() for name, data in statistics.extra.items()}
 
 
 @pytest.mark.parametrize(
-    ("kind", "values", "seen"),
+    ("kind", "values", "expected"),
     [
         ("int", pa.array([1, None]), "int32"),
         ("string", pa.array(["a", None]), "string"),
@@ -54,16 +54,16 @@ def values_of(found):
         ("double", pa.array([1.0, None], pa.float32()), "double"),
     ],
 )
-def test_functions_see_the_type_of_the_column(kind, values, seen):
-    assert values_of(computed(kind, [values], KIND, NULLS)) == {"kind": seen, "null_count_again": 1}
+def test_functions_see_the_type_of_the_column(kind, values, expected):
+    assert values_of(computed(kind, [values], KIND, NULLS)) == {"kind": expected, "null_count_again": 1}
 
 
 def test_a_column_larger_than_the_budget_is_handed_over_in_parts():
     chunks = [pa.array(np.arange(10_000)) for _ in range(5)]
-    found = computed("bigint", chunks, COUNT, MEDIAN, budget=1 << 20)
-    assert values_of(found) == {"number": 50_000}
-    assert found.failed == {"median": TOO_LARGE}
-    assert found.distinct == 10_000
+    statistics = computed("bigint", chunks, COUNT, MEDIAN, budget=1 << 20)
+    assert values_of(statistics) == {"number": 50_000}
+    assert statistics.failed == {"median": TOO_LARGE}
+    assert statistics.distinct == 10_000
     assert values_of(computed("bigint", chunks, MEDIAN, budget=1 << 24)) == {"median": 4999.5}
 
 
@@ -71,9 +71,9 @@ def test_a_long_dictionary_is_not_decoded_at_once():
     sizes = []
     largest = metastore.statistic("largest", merge=max)(lambda values: sizes.append(values.nbytes) or values.nbytes)
     words = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1_000, np.int32)), pa.array(["x" * 10_000]))
-    found = computed("string", [words], largest, budget=12 << 20)
+    statistics = computed("string", [words], largest, budget=12 << 20)
     assert max(sizes) < 2 << 20
-    assert values_of(found)["largest"] == max(sizes)
+    assert values_of(statistics)["largest"] == max(sizes)
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,14 @@ def test_a_long_dictionary_is_not_decoded_at_once():
 )
 def test_a_failing_function_fails_alone(function, reason):
     bad = metastore.statistic("bad")(function)
-    found = computed("int", [pa.array([1, 2])], bad, COUNT)
-    assert values_of(found) == {"number": 2}
-    assert found.failed["bad"].startswith(reason)
-    assert found.hi == 2
+    statistics = computed("int", [pa.array([1, 2])], bad, COUNT)
+    assert values_of(statistics) == {"number": 2}
+    assert statistics.failed["bad"].startswith(reason)
+    assert statistics.hi == 2
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "seen"),
+    ("kind", "value", "expected"),
     [
         ("date", 20454, dt.date(2026, 1, 1)),
         ("string", b"a", "a"),
@@ -102,11 +102,11 @@ def test_a_failing_function_fails_alone(function, reason):
         ("int", None, None),
     ],
 )
-def test_a_constant_is_handed_over_as_often_as_it_stands_in_the_file(kind, value, seen):
+def test_a_constant_is_handed_over_as_often_as_it_stands_in_the_file(kind, value, expected):
     first = metastore.statistic("first")(lambda values: values[0])
     of = column(kind)
-    found = apply_to_constant(constant_statistics(of, value, 3_000_000), of, value, [COUNT, first])
-    assert values_of(found) == {"number": 3_000_000, "first": seen}
+    statistics = apply_to_constant(constant_statistics(of, value, 3_000_000), of, value, [COUNT, first])
+    assert values_of(statistics) == {"number": 3_000_000, "first": expected}
 
 
 def test_columns_with_counts_only_have_none():

@@ -85,16 +85,16 @@ def rows_of(frame):
 
 def brute_force_rows(spark, table, columns, keys):
     """Every row of the table that has one of the keys, by looking at all."""
-    wanted = {tuple(map(plain, row)) for row in keys.collect()}
+    key_values = {tuple(map(plain, row)) for row in keys.collect()}
     rows = spark.sql(f"SELECT {', '.join(columns)}, _file, _pos FROM {table}").collect()
-    found = (tuple(map(plain, row)) for row in rows)
-    return sorted((row for row in found if row[: len(columns)] in wanted), key=repr)
+    plain_rows = (tuple(map(plain, row)) for row in rows)
+    return sorted((row for row in plain_rows if row[: len(columns)] in key_values), key=repr)
 
 
 def check(spark, table, columns, keys):
-    found = metastore.locate(spark, table, columns, keys)
-    assert rows_of(found) == brute_force_rows(spark, table, columns, keys)
-    return found
+    located = metastore.locate(spark, table, columns, keys)
+    assert rows_of(located) == brute_force_rows(spark, table, columns, keys)
+    return located
 
 
 def sample_keys(spark, table, columns, share=31):
@@ -120,15 +120,15 @@ ASKED = [
 def test_all_rows_of_the_keys_are_found_and_no_others(spark, table, columns, by, monkeypatch):
     if by == "search":
         monkeypatch.setattr(key_sql, "MOST_KEYS", 0)
-    found = check(spark, table, columns, sample_keys(spark, table, columns))
-    assert [field.name for field in found.schema][-2:] == ["path", "position"]
-    assert [field.dataType.simpleString() for field in found.schema][-2:] == ["string", "bigint"]
+    located = check(spark, table, columns, sample_keys(spark, table, columns))
+    assert [field.name for field in located.schema][-2:] == ["path", "position"]
+    assert [field.dataType.simpleString() for field in located.schema][-2:] == ["string", "bigint"]
 
 
 def test_nan_null_and_both_zeros_are_keys(spark, table):
     keys = spark.sql("SELECT * FROM VALUES (double('NaN')), (0.0D), (-0.0D), (NULL), (0.25D), (-1D) AS t(x)")
-    found = check(spark, table, ["x"], keys)
-    assert found.count() > ROWS / 17
+    located = check(spark, table, ["x"], keys)
+    assert located.count() > ROWS / 17
 
 
 @pytest.mark.parametrize(
@@ -188,9 +188,9 @@ def test_keys_at_the_ends_of_their_types(spark):
 
 def test_only_files_that_may_have_the_key_are_read(spark, table, monkeypatch):
     key = spark.sql(f"SELECT id, few FROM {table} ORDER BY id LIMIT 1")
-    found = metastore.locate(spark, table, ["few", "id"], key)
-    assert len(found.collect()) == 1
-    assert files_read(found)[0] < FILES / 2
+    located = metastore.locate(spark, table, ["few", "id"], key)
+    assert len(located.collect()) == 1
+    assert files_read(located)[0] < FILES / 2
     monkeypatch.setattr(key_rows, "_DRIVER_INTEGERS", 0)
     assert files_read(_collected(metastore.locate(spark, table, "id", key)))[0] < FILES / 2
 
@@ -204,9 +204,9 @@ def test_a_directory_says_no_row_counts_and_its_statistics_do(spark, tmp_path, c
     spark.range(0, 80_000, 1, 8).selectExpr(f"{column} AS k").write.parquet(str(folder))
     name = f"parquet.`{folder}`"
     metastore.analyze(spark, name, progress=False)
-    found = metastore.locate(spark, name, "k", spark.range(100, 100 + keys).selectExpr(f"{column} AS k"))
-    assert found.count() == keys
-    assert files_read(_collected(found))[0] == 1
+    located = metastore.locate(spark, name, "k", spark.range(100, 100 + keys).selectExpr(f"{column} AS k"))
+    assert located.count() == keys
+    assert files_read(_collected(located))[0] == 1
 
 
 def _collected(frame):
@@ -216,9 +216,9 @@ def _collected(frame):
 
 def test_keys_that_are_nowhere(spark, table):
     keys = spark.sql("SELECT -1 AS id UNION ALL SELECT 1099511627776L")
-    found = metastore.locate(spark, table, ["id"], keys)
-    assert found.collect() == []
-    assert found.columns == ["id", "path", "position"]
+    located = metastore.locate(spark, table, ["id"], keys)
+    assert located.collect() == []
+    assert located.columns == ["id", "path", "position"]
     assert metastore.locate(spark, table, ["id"], keys.where("id = 5")).collect() == []
 
 
@@ -290,9 +290,9 @@ def test_a_table_without_statistics_is_read(spark, kind):
     spark.sql(f"CREATE TABLE {name} (id BIGINT, x DOUBLE) USING {kind}")
     spark.sql(f"INSERT INTO {name} SELECT id, IF(id = 5, double('NaN'), id / 2) AS x FROM range(0, 300, 1, 2)")
     for few in (1, 3, 150):
-        found = metastore.locate(spark, name, "id", spark.range(5, 5 + few)).collect()
-        assert sorted(row.id for row in found) == list(range(5, 5 + few))
-        assert all(row.path for row in found)
+        located = metastore.locate(spark, name, "id", spark.range(5, 5 + few)).collect()
+        assert sorted(row.id for row in located) == list(range(5, 5 + few))
+        assert all(row.path for row in located)
     numbers = spark.sql("SELECT explode(array(double('NaN'), 1.0D, -7.0D)) AS x")
     assert metastore.locate(spark, name, "x", numbers).count() == 2
     assert metastore.locate(spark, name, ["id", "x"], spark.sql("SELECT 5L AS id, double('NaN') AS x")).count() == 1

@@ -75,8 +75,8 @@ class Mutated(NamedTuple):
 
 def sources(pattern: str = "") -> list[Path]:
     """Returns the sources that have mutants, of names that match a regular expression."""
-    found = [file for glob in MUTATED for file in sorted(SOURCES.glob(glob))]
-    return [file for file in found if re.search(pattern, file.name)]
+    files = [file for glob in MUTATED for file in sorted(SOURCES.glob(glob))]
+    return [file for file in files if re.search(pattern, file.name)]
 
 
 def build(files: Sequence[Path]) -> Mutated:
@@ -90,9 +90,9 @@ def build(files: Sequence[Path]) -> Mutated:
     code = {file: file.read_bytes() for file in files}
     listed = [(file, change) for file in files for change in changes(code[file])]
     folder = SHIM / "target/mutants" / _digest(_switched(code, dict(enumerate(listed))))
-    known = folder / "numbers.json"
-    numbers = json.loads(known.read_text()) if known.exists() else _compiling(code, listed, folder)
-    known.write_text(json.dumps(numbers))
+    numbers_file = folder / "numbers.json"
+    numbers = json.loads(numbers_file.read_text()) if numbers_file.exists() else _compiling(code, listed, folder)
+    numbers_file.write_text(json.dumps(numbers))
     mutants = {i: describe(listed[i][0].name, code[listed[i][0]], listed[i][1]) for i in numbers}
     return Mutated(folder / "classes", mutants, len(listed) - len(mutants))
 
@@ -119,9 +119,9 @@ def switch(spark: SparkSession) -> Any:
 
 def _digest(texts: dict[str, str]) -> str:
     """Tells what was compiled: the mutants, and the sources around them."""
-    others = [*sorted(SOURCES.rglob("*.scala")), SHIM / "hatch_build.py"]
+    compiled_with = [*sorted(SOURCES.rglob("*.scala")), SHIM / "hatch_build.py"]
     digest = hashlib.sha256("".join([SWITCH, *OPTIONS, *texts.values()]).encode())
-    for file in others:
+    for file in compiled_with:
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -140,7 +140,7 @@ def _compiling(code: dict[Path, bytes], listed: Sequence[tuple[Path, Change]], f
         if not wrong:
             return list(numbered)
         print(f"compiled {number + 1} times, {len(wrong)} mutants are no Scala", file=sys.stderr)
-        numbered = {i: found for i, found in numbered.items() if i not in wrong}
+        numbered = {i: mutant for i, mutant in numbered.items() if i not in wrong}
     raise RuntimeError("mutants do not compile")
 
 
@@ -166,8 +166,10 @@ def _compile(texts: dict[str, str], count: int, folder: Path) -> set[int]:
     command = [hatch_build.java(), "-Xss64m", "-cp", compiler, "scala.tools.nsc.Main", f"@{arguments}"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     said = done.stdout + done.stderr
-    places = {file: _code_positions(said, str(folder / file), text) for file, text in texts.items()}
-    wrong = {i for file, found in places.items() if found for i in broken(texts[file], found)}
+    positions = {file: _code_positions(said, str(folder / file), text) for file, text in texts.items()}
+    wrong = {
+        i for file, file_positions in positions.items() if file_positions for i in broken(texts[file], file_positions)
+    }
     if done.returncode and not wrong:
         raise RuntimeError(said)
     return wrong
@@ -175,13 +177,13 @@ def _compile(texts: dict[str, str], count: int, folder: Path) -> set[int]:
 
 def _code_positions(said: str, path: str, text: str) -> list[int]:
     """Returns where a compiler found errors in a file: it writes the line, and below it a mark under the column."""
-    starts = [0, *(found.end() for found in re.finditer("\n", text))]
-    found: list[int] = []
+    starts = [0, *(newline.end() for newline in re.finditer("\n", text))]
+    positions: list[int] = []
     line = None
     for written in said.splitlines():
         if head := re.match(rf"{re.escape(path)}:(\d+): error", written):
             line = int(head[1])
         elif line is not None and re.fullmatch(r" *\^", written):
-            found.append(starts[line - 1] + written.index("^"))
+            positions.append(starts[line - 1] + written.index("^"))
             line = None
-    return found
+    return positions

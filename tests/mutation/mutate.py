@@ -58,7 +58,7 @@ class Runner:
 
     def begin(self) -> list[str]:
         """Asks everything without a mutant, and returns the answers that rows disprove."""
-        found = []
+        wrong = []
         for suite in self.suites:
             self.switch.turnOn(-1, 1 << 62)
             self.usual[suite.name] = suite.answers(self.spark)
@@ -66,8 +66,8 @@ class Runner:
             self.reached[suite.name] = self.switch.reachedBits()
             assert suite.answers(self.spark) == self.usual[suite.name], f"{suite.name} has other answers each time"
             answers = enumerate(self.usual[suite.name])
-            found += [f"{suite.name}: {suite.questions[i]}: {a}" for i, a in answers if suite.wrong(i, a)]
-        return found
+            wrong += [f"{suite.name}: {suite.questions[i]}: {a}" for i, a in answers if suite.wrong(i, a)]
+        return wrong
 
     def outcome(self, number: int, file: str) -> str:
         """Returns what becomes of a mutant of a source, by the first suite that kills it."""
@@ -85,25 +85,25 @@ class Runner:
 
         self.switch.turnOn(number, 10 * self.asked[suite.name] + SLACK)
         try:
-            found = suite.answers(self.spark)
+            answers = suite.answers(self.spark)
         except (Py4JJavaError, PySparkException):
             return "wrong"  # an endless loop, or an error that would have ended the query
         finally:
             self.switch.turnOn(-1, 1 << 62)
         usual = self.usual[suite.name]
-        other = [i for i, (a, b) in enumerate(zip(found, usual, strict=False)) if a != b]
-        if any(suite.wrong(i, found[i]) for i in other):
+        other = [i for i, (a, b) in enumerate(zip(answers, usual, strict=False)) if a != b]
+        if any(suite.wrong(i, answers[i]) for i in other):
             return "wrong"
-        return "weaker" if other or len(found) != len(usual) else "survived"
+        return "weaker" if other or len(answers) != len(usual) else "survived"
 
 
 def equivalents() -> dict[tuple[str, str, str], str]:
     """Returns the mutants that change nothing, each with the reason."""
     listed = json.loads((HERE / "equivalent.json").read_text("utf-8"))
     return {
-        (one["file"], source, change): one["why"]
-        for one in listed
-        for source, changes in one["mutants"].items()
+        (entry["file"], source, change): entry["why"]
+        for entry in listed
+        for source, changes in entry["mutants"].items()
         for change in changes
     }
 
@@ -121,38 +121,46 @@ def main() -> int:
     parser.add_argument("--again", type=Path, help="only mutants that survived in this file, which --json wrote")
     parser.add_argument("--listed", action="store_true", help="ask the mutants that equivalent.json lists, too")
     parser.add_argument("--json", type=Path, help="write the outcome of every mutant to this file too")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)  # that Spark refuses a condition is no news here
     from mutation import build, suites  # noqa: PLC0415 - the path is set above
 
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutation-") as scratch:
-        chosen = build.sources(given.files)
+        chosen = build.sources(arguments.files)
         sources = {source.name for source in chosen}
         made = build.build(chosen)
         tell(f"{len(made.mutants)} mutants compiled, {made.refused} are no Scala, {minutes(began)}")
         session = _session(Path(scratch), made.classes)
-        found = list(suites.list_suites(session, Path(scratch) / "tables", given.seed, given.predicates, sources))
-        runner = Runner(session, found, build.switch(session))
+        chosen_suites = list(
+            suites.list_suites(session, Path(scratch) / "tables", arguments.seed, arguments.predicates, sources)
+        )
+        runner = Runner(session, chosen_suites, build.switch(session))
         wrong = runner.begin()
-        asked = sum(map(len, runner.usual.values()))
-        tell(f"{len(found)} suites of {asked} questions, {len(wrong)} wrong without a mutant, {minutes(began)}")
-        for one in wrong:
-            tell(f"wrong without a mutant: {one}")
-        mutants = survivors(made.mutants, given.again) if given.again else made.mutants
-        outcomes = run_mutants(runner, mutants, given.limit, began + 60 * given.minutes, ask_listed=given.listed)
+        question_count = sum(map(len, runner.usual.values()))
+        size = f"{len(chosen_suites)} suites of {question_count} questions"
+        tell(f"{size}, {len(wrong)} wrong without a mutant, {minutes(began)}")
+        for line in wrong:
+            tell(f"wrong without a mutant: {line}")
+        mutants = survivors(made.mutants, arguments.again) if arguments.again else made.mutants
+        outcomes = run_mutants(
+            runner, mutants, arguments.limit, began + 60 * arguments.minutes, ask_listed=arguments.listed
+        )
         session.stop()
     report(outcomes, began)
-    if given.json:
+    if arguments.json:
         rows = [{**vars(mutant), "outcome": outcome} for mutant, outcome in outcomes]
-        given.json.write_text(json.dumps(rows, indent=1))
+        arguments.json.write_text(json.dumps(rows, indent=1))
     return int(bool(wrong) or any(outcome in {"survived", "not covered"} for _, outcome in outcomes))
 
 
 def survivors(mutants: dict[int, Mutant], earlier: Path) -> dict[int, Mutant]:
     """Returns the mutants without those that were killed earlier; those that are new are among them."""
-    asked = json.loads(earlier.read_text())
-    named = [((m["file"], m["source"], f"{m['before']} -> {m['after']}"), m["outcome"] in OUTCOMES[:2]) for m in asked]
+    earlier_mutants = json.loads(earlier.read_text())
+    named = [
+        ((m["file"], m["source"], f"{m['before']} -> {m['after']}"), m["outcome"] in OUTCOMES[:2])
+        for m in earlier_mutants
+    ]
     killed = {key for key, was_killed in named if was_killed} - {key for key, was_killed in named if not was_killed}
     return {number: mutant for number, mutant in mutants.items() if mutant.key not in killed}
 
@@ -161,35 +169,35 @@ def run_mutants(
     runner: Runner, mutants: dict[int, Mutant], limit: int, until: float, *, ask_listed: bool
 ) -> list[tuple[Mutant, str]]:
     """Returns the outcome of each mutant that there is time for; what is listed is asked where it has a double."""
-    listed, places = equivalents(), Counter(mutant.key for mutant in mutants.values())
+    listed, counts = equivalents(), Counter(mutant.key for mutant in mutants.values())
     chosen = list(mutants)
     Random(0).shuffle(chosen)  # those that there is time for stand for all
     chosen = chosen[:limit]
-    found: list[tuple[Mutant, str]] = []
-    for place, number in enumerate(chosen):
+    outcomes: list[tuple[Mutant, str]] = []
+    for position, number in enumerate(chosen):
         if time.monotonic() > until:
-            tell(f"time is up after {place} of {len(chosen)} mutants")
+            tell(f"time is up after {position} of {len(chosen)} mutants")
             break
         mutant = mutants[number]
-        is_known = mutant.key in listed and places[mutant.key] == 1 and not ask_listed
+        is_known = mutant.key in listed and counts[mutant.key] == 1 and not ask_listed
         outcome = "equivalent" if is_known else runner.outcome(number, mutant.file)
         if outcome in {"survived", "not covered"} and mutant.key in listed:
             outcome = "equivalent"
-        found.append((mutant, outcome))
+        outcomes.append((mutant, outcome))
         if outcome in {"survived", "not covered"}:
             tell(f"{outcome}: {mutant}")
-        if place % 50 == 49:
-            tell(f"{place + 1} of {len(chosen)}: {shares(outcome for _, outcome in found)}")
-    return sorted(found, key=lambda of: (of[0].file, of[0].line))
+        if position % 50 == 49:
+            tell(f"{position + 1} of {len(chosen)}: {shares(outcome for _, outcome in outcomes)}")
+    return sorted(outcomes, key=lambda of: (of[0].file, of[0].line))
 
 
 def shares(outcomes: Iterable[str]) -> str:
     """Returns how many mutants came to each end."""
     counted = Counter(outcomes)
     killed = counted["wrong"] + counted["weaker"]
-    others = killed + counted["survived"] + counted["not covered"]
+    decided = killed + counted["survived"] + counted["not covered"]
     parts = ", ".join(f"{counted[name]} {name}" for name in OUTCOMES if counted[name])
-    return f"killed {killed / max(others, 1):.1%} ({parts})"
+    return f"killed {killed / max(decided, 1):.1%} ({parts})"
 
 
 def report(outcomes: Sequence[tuple[Mutant, str]], began: float) -> None:

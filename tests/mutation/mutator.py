@@ -107,7 +107,7 @@ def switched(code: bytes, numbered: dict[int, Change]) -> str:
     return CONSTANT.sub("def", text)  # a value would be computed once, whichever change is chosen
 
 
-def broken(text: str, places: Collection[int]) -> set[int]:
+def broken(text: str, positions: Collection[int]) -> set[int]:
     """Returns the changes in which a compiler found errors, by their places in what `switched` returned.
 
     One error of syntax leads to others further down, in lines without changes.
@@ -116,17 +116,17 @@ def broken(text: str, places: Collection[int]) -> set[int]:
         ValueError: no error lies in a line with a change.
     """
     marks = [(mark.start(), mark[1], mark[2]) for mark in MARK.finditer(text)]
-    found: set[int] = set()
-    for place in places:
+    mutant_numbers: set[int] = set()
+    for position in positions:
         around: list[str] = []
-        for _, numbers, side in marks[: bisect.bisect(marks, place, key=lambda mark: mark[0])]:
+        for _, numbers, side in marks[: bisect.bisect(marks, position, key=lambda mark: mark[0])]:
             around = [*around, numbers] if side == "<" else around[:-1]
-        line = text[text.rfind("\n", 0, place) + 1 :].split("\n", 1)[0]
+        line = text[text.rfind("\n", 0, position) + 1 :].split("\n", 1)[0]
         blamed = around[-1:] or [mark[1] for mark in MARK.finditer(line)]
-        found |= {int(number) for numbers in blamed for number in numbers.split(",")}
-    if places and not found:
+        mutant_numbers |= {int(number) for numbers in blamed for number in numbers.split(",")}
+    if positions and not mutant_numbers:
         raise ValueError(line)
-    return found
+    return mutant_numbers
 
 
 def _render(
@@ -138,16 +138,16 @@ def _render(
     numbered: dict[int, Change],
 ) -> str:
     parts: list[str] = []
-    at, place = start, 0
-    while place < len(ordered):
-        region = ordered[place]
-        behind = place + 1
+    at, character = start, 0
+    while character < len(ordered):
+        region = ordered[character]
+        behind = character + 1
         while behind < len(ordered) and ordered[behind][1] <= region[1] and ordered[behind][0] < max(region[1], 1):
             behind += 1
         parts.append(code[at : region[0]].decode())
-        inner = _render(code, region[0], region[1], ordered[place + 1 : behind], regions, numbered)
+        inner = _render(code, region[0], region[1], ordered[character + 1 : behind], regions, numbered)
         parts.append(_choice(code, region, regions[region], numbered, inner))
-        at, place = region[1], behind
+        at, character = region[1], behind
     return "".join([*parts, code[at:end].decode()])
 
 
@@ -177,7 +177,7 @@ def _expressions(node: Node) -> Iterator[Node]:
         if node.field_name_for_child(i) not in WITHOUT and not is_name and not _is_log(child):
             yield from _expressions(child)
         elif node.field_name_for_child(i) == "parameters" or node.type in {"class_parameters", "parameters"}:
-            yield from (found for found in _defaults(child))
+            yield from (change for change in _defaults(child))
 
 
 def _defaults(node: Node) -> Iterator[Node]:
@@ -200,9 +200,9 @@ def _of(node: Node) -> Iterator[Change]:
             yield _change(node, node, _whole_text(node.children[1]))
         case "boolean_literal":
             yield _change(node, node, "false" if _text(node) == "true" else "true")
-        case "integer_literal" if (found := re.fullmatch(r"(-?\d+)(L?)", _text(node))) and not _is_limit(node):
+        case "integer_literal" if (literal := re.fullmatch(r"(-?\d+)(L?)", _text(node))) and not _is_limit(node):
             for by in (1, -1):
-                yield _change(node, node, f"{int(found[1]) + by}{found[2]}")
+                yield _change(node, node, f"{int(literal[1]) + by}{literal[2]}")
         case "identifier" if _text(node) in SWAPS and _is_used(node):
             yield _change(node, node, SWAPS[_text(node)])
         case "if_expression" | "guard" | "while_expression":
@@ -240,11 +240,11 @@ def _of_case(node: Node) -> Iterator[Change]:
     if guard is not None:
         condition = guard.child_by_field_name("condition")
         assert condition is not None
-        place = (condition.start_byte, condition.end_byte)
-        yield Change(*place, "", place, is_guard=True)
+        span = (condition.start_byte, condition.end_byte)
+        yield Change(*span, "", span, is_guard=True)
     elif pattern.type != "wildcard" and not (pattern.type == "identifier" and _text(pattern)[0].islower()):
-        place = (pattern.end_byte, pattern.end_byte)
-        yield Change(*place, "", place, is_guard=True)
+        span = (pattern.end_byte, pattern.end_byte)
+        yield Change(*span, "", span, is_guard=True)
 
 
 def _change(node: Node, part: Node, text: str) -> Change:
@@ -288,7 +288,12 @@ def _has_placeholder(node: Node) -> bool:
     if node.type == "wildcard":
         return True
     inside = [child for child in node.children if child.type not in {"arguments", "case_block"}]
-    direct = [child for found in node.children if found.type == "arguments" for child in found.children]
+    direct = [
+        child
+        for argument_list in node.children
+        if argument_list.type == "arguments"
+        for child in argument_list.children
+    ]
     return any(map(_has_placeholder, inside)) or any(child.type == "wildcard" for child in direct)
 
 

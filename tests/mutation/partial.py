@@ -41,10 +41,10 @@ def suites(spark: SparkSession, rng: Random, folder: Path) -> Iterator[of.Suite]
     """Yields the conditions as they are optimized, as they are written, and what is told; of bounds, and of more."""
     spark.udf.register("given", lambda value: value, "int")
     files = [_rows(rng) for _ in range(FILES)]
-    zones = [_zone(found, rng) for found in files]
+    zones = [_zone(file, rng) for file in files]
     schema = ", ".join(POOLS)
     probes = find_shim_package(spark).pruning.PruningProbe
-    values = ", ".join(_row(number, row) for number, found in enumerate(files) for row in found)
+    values = ", ".join(_row(number, row) for number, rows in enumerate(files) for row in rows)
     # Spark answers queries of a list of values while it optimizes them, which takes no job and no compiler.
     rows_of_files = f"SELECT * FROM VALUES {values} AS t(file, {', '.join(TYPES)})"
     spark.sql(rows_of_files).createOrReplaceTempView("partial")
@@ -84,9 +84,9 @@ def _of(
     listed = list(truths)
     for start in range(0, len(listed), AT_ONCE):
         questions = listed[start : start + AT_ONCE]
-        asked = of.texts(spark, questions)
+        java_questions = of.texts(spark, questions)
         with plans.conf(spark, **dict(conf)):
-            optimized, as_written = probe.prepare(asked), probe.prepareAsWritten(asked)
+            optimized, as_written = probe.prepare(java_questions), probe.prepareAsWritten(java_questions)
 
         def wrong(i: int, answer: str, questions: Sequence[str] = questions) -> bool:
             return truths[questions[i]].denies(answer)
@@ -103,11 +103,11 @@ def _of(
 def _stored(path: str, values: dict[Leaf, list[Any]], rng: Random) -> written.DataFile:
     """A file with all that statistics may hold of it, or all but something."""
     step = rng.choice([1, 1, 1, 1, 2])  # of few files half of the columns are not known: each such choice is a block
-    known = {parquet.column(leaf): (leaf, values[leaf]) for leaf in list(values)[::step]}
-    columns = {column: _in_part(*of_leaf, rng) for column, of_leaf in known.items()}
+    column_values = {parquet.column(leaf): (leaf, values[leaf]) for leaf in list(values)[::step]}
+    columns = {column: _in_part(*of_leaf, rng) for column, of_leaf in column_values.items()}
     singles = {
-        column: parquet.single_values(leaf, details.draw(leaf, found, rng), found)
-        for column, (leaf, found) in known.items()
+        column: parquet.single_values(leaf, details.draw(leaf, samples, rng), samples)
+        for column, (leaf, samples) in column_values.items()
     }
     return written.DataFile(path, 1, len(next(iter(values.values()))), 0, columns, singles)
 
@@ -128,13 +128,13 @@ def _in_part(leaf: Leaf, values: Sequence[Any], rng: Random) -> written.Row:
 
 
 def _conditions() -> list[str]:
-    found = []
+    questions = []
     for name, pool in zip(TYPES, POOLS.values(), strict=True):
         v, w = pool[(len(pool) - 1) // 2], pool[-2] if len(pool) > 2 else pool[-1]
-        found += [form.format(c=name, v=v, w=w) for form in ASKED["compared"]]
-    found += [form.format(c=term, v=v, w=w) for term, (v, w) in ASKED["terms"].items() for form in ASKED["forms"]]
-    found += [form.format(a=a, b=b) for a, b in ASKED["pairs"] for form in ASKED["related"]]
-    return list(dict.fromkeys([*found, *ASKED["others"]]))
+        questions += [form.format(c=name, v=v, w=w) for form in ASKED["compared"]]
+    questions += [form.format(c=term, v=v, w=w) for term, (v, w) in ASKED["terms"].items() for form in ASKED["forms"]]
+    questions += [form.format(a=a, b=b) for a, b in ASKED["pairs"] for form in ASKED["related"]]
+    return list(dict.fromkeys([*questions, *ASKED["others"]]))
 
 
 def _rows(rng: Random) -> list[list[str]]:
@@ -143,14 +143,14 @@ def _rows(rng: Random) -> list[list[str]]:
     rows = []
     for _ in range(rng.randint(1, MOST_ROWS)):
         chosen = [(column, rng.choice(few[column])) for column in POOLS]
-        rows.append([_value(column, place, rng) for column, place in chosen])
+        rows.append([_value(column, value_index, rng) for column, value_index in chosen])
     return rows
 
 
-def _value(column: str, place: int, rng: Random) -> str:
-    if place < 0:
+def _value(column: str, value_index: int, rng: Random) -> str:
+    if value_index < 0:
         return NAN if _may_be_nan(column) and rng.random() < 0.5 else NULL
-    return POOLS[column][place]
+    return POOLS[column][value_index]
 
 
 def _may_be_nan(column: str) -> bool:
@@ -161,20 +161,23 @@ def _zone(rows: list[list[str]], rng: Random) -> dict[str, Any]:
     """What is known of a file: of each column all, or all but something."""
     columns = {}
     for (column, pool), values in zip(POOLS.items(), zip(*rows, strict=True), strict=True):
-        places = [pool.index(value) for value in values if value in pool]
-        known: dict[str, Any] = {"nulls": values.count(NULL)}
+        indexes = [pool.index(value) for value in values if value in pool]
+        statistics: dict[str, Any] = {"nulls": values.count(NULL)}
         if _may_be_nan(column):
-            known["nans"] = values.count(NAN)
-        if places:
+            statistics["nans"] = values.count(NAN)
+        if indexes:
             cut_lo, cut_hi = (rng.random() < 0.2 for _ in range(2))
-            known |= {"lo": pool[max(min(places) - cut_lo, 0)], "hi": pool[min(max(places) + cut_hi, len(pool) - 1)]}
-            known |= {"lo_exact": False} if cut_lo else {}
-            known |= {"hi_exact": False} if cut_hi else {}
+            statistics |= {
+                "lo": pool[max(min(indexes) - cut_lo, 0)],
+                "hi": pool[min(max(indexes) + cut_hi, len(pool) - 1)],
+            }
+            statistics |= {"lo_exact": False} if cut_lo else {}
+            statistics |= {"hi_exact": False} if cut_hi else {}
         for part, share in {"lo": 0.15, "hi": 0.15, "nulls": 0.1, "nans": 0.1}.items():
             if rng.random() < share:
-                known.pop(part, None)
+                statistics.pop(part, None)
         if rng.random() < 0.95:
-            columns[column.split(" ")[0]] = known
+            columns[column.split(" ")[0]] = statistics
     return {"rows": len(rows), "columns": columns}
 
 
@@ -194,20 +197,20 @@ def _truths(spark: SparkSession, texts: list[str]) -> dict[str, of.Truth]:
     """Of the conditions that Spark answers of each row."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - Spark is there by now
 
-    asked = ", ".join(f"coalesce(({text}), false)" for text in texts)
+    selected = ", ".join(f"coalesce(({text}), false)" for text in texts)
     try:
-        found = spark.sql(f"SELECT file, {asked} FROM partial").collect()
+        rows = spark.sql(f"SELECT file, {selected} FROM partial").collect()
     except PySparkException:
         if len(texts) == 1:
             return {}
         half = len(texts) // 2
         return _truths(spark, texts[:half]) | _truths(spark, texts[half:])
     return {
-        text: of.Truth(_files(found, i, wanted=True), _files(found, i, wanted=False)) for i, text in enumerate(texts, 1)
+        text: of.Truth(_files(rows, i, is_true=True), _files(rows, i, is_true=False)) for i, text in enumerate(texts, 1)
     }
 
 
-def _files(rows: list[Any], place: int, *, wanted: bool) -> str:
+def _files(rows: list[Any], position: int, *, is_true: bool) -> str:
     """Each file with a row of which a condition is true, or is not."""
-    found = {row.file for row in rows if row[place] is wanted}
-    return "".join("01"[file in found] for file in range(FILES))
+    files = {row.file for row in rows if row[position] is is_true}
+    return "".join("01"[file in files] for file in range(FILES))

@@ -146,8 +146,8 @@ def suites(spark: SparkSession, folder: Path, sources: set[str]) -> Iterator[of.
         messages = (None, "SPARK_JOB_CANCELLED", "no such column")
         yield of.Suite("errors", lambda: "\n".join(map(planned, messages)), of.is_error, only=OF_SCANS)
         yield from _of_planners(spark)
-        asked = [_explained(query) for query in zeros.make_queries(spark, folder / "zeros")]
-        yield from _each(spark, "zeros", asked, ("ScanPlanner.scala",), is_told=True)
+        queries = [_explained(query) for query in zeros.make_queries(spark, folder / "zeros")]
+        yield from _each(spark, "zeros", queries, ("ScanPlanner.scala",), is_told=True)
 
 
 def _of_joins(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
@@ -163,14 +163,14 @@ def _of_joins(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
     for name in ("fact", "parts", "dim"):
         written.describe_parquet_folder(folder / name).write("1")  # of `odd` there are none
     spark.sql("CACHE TABLE join_cached AS SELECT id FROM join_dim WHERE small = 105")
-    asked = [query.format(**names, dim="join_dim", odd="join_odd") for query in JOINS]
+    queries = [query.format(**names, dim="join_dim", odd="join_odd") for query in JOINS]
     for adaptive in ("true", "false"):
-        yield from _each(spark, f"joins, adaptive {adaptive}", asked, OF_JOINS, adaptive=adaptive)
+        yield from _each(spark, f"joins, adaptive {adaptive}", queries, OF_JOINS, adaptive=adaptive)
     for setting in JOINS_OFF:
-        yield from _each(spark, f"{setting} off", asked[:1], OF_JOINS, conf=((setting, "false"),))
+        yield from _each(spark, f"{setting} off", queries[:1], OF_JOINS, conf=((setting, "false"),))
     inside = (("spark.metastore.pruneInsideWrites", "false"),)
-    told = [_explained("CREATE TABLE made USING parquet AS " + query) for query in asked[:1]]
-    yield from _each(spark, "joins inside writes", told, OF_JOINS, conf=inside, is_told=True)
+    explained = [_explained("CREATE TABLE made USING parquet AS " + query) for query in queries[:1]]
+    yield from _each(spark, "joins inside writes", explained, OF_JOINS, conf=inside, is_told=True)
     elsewhere = JOINS[0].format(**names, dim=f"parquet.`{folder}/dim`")
     yield of.Suite("joins of a new session", lambda: _answer(spark.newSession(), elsewhere), of.is_error, only=OF_JOINS)
     of_tests = (*test_join_pruning.PRUNED, *test_join_pruning.KEPT, *test_join_pruning.TWICE.values())
@@ -190,25 +190,25 @@ def _of_scans(spark: SparkSession, form: str, folder: Path) -> Iterator[of.Suite
         for query in ("SELECT count(*) FROM {t} WHERE id >= 300", "SELECT sum(m) FROM {t} WHERE id >= 150")
     ]
     yield from _each(spark, f"few files of {form}", of_rules, ("ConjunctFilter.scala", "FileMeasures.scala"))
-    for setting, places in OFF.items():
-        asked = [SCANS[place].format(t=table) for place in places]
+    for setting, positions in OFF.items():
+        queries = [SCANS[position].format(t=table) for position in positions]
         conf = ((f"spark.metastore.{setting}", "false"),)
-        yield from _each(spark, f"{setting} off, {form}", asked, OF_SCANS, conf=conf)
+        yield from _each(spark, f"{setting} off, {form}", queries, OF_SCANS, conf=conf)
     fresh = answered.fill(spark, KINDS[form], folder / f"fresh {form}", files=1)
     written_to = f"INSERT INTO {fresh} (id) " if form == "iceberg" else "CREATE TABLE made USING parquet AS "
     explained = [_explained(f"{written_to}{query.format(t=table)}") for query in WRITES]
     for inside in ("true", "false"):
         conf = (("spark.metastore.pruneInsideWrites", inside),)
         yield from _each(spark, f"writes, {inside}, {form}", explained, OF_SCANS, conf=conf, is_told=True)
-    told = [_explained(query.format(t=table)) for query in SCANS]
-    yield from _each(spark, f"explained, {form}", told, OF_SCANS, is_told=True)
-    others = [fresh]
+    explained_scans = [_explained(query.format(t=table)) for query in SCANS]
+    yield from _each(spark, f"explained, {form}", explained_scans, OF_SCANS, is_told=True)
+    relations = [fresh]
     if form == "iceberg":
         versions = spark.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").collect()
-        others += [f"{table} VERSION AS OF {versions[place][0]}" for place in (1, 3)]
-        others.append(_contradicted(spark, folder, {1: 99, 2: 0}))
+        relations += [f"{table} VERSION AS OF {versions[position][0]}" for position in (1, 3)]
+        relations.append(_contradicted(spark, folder, {1: 99, 2: 0}))
         of_one = [
-            f"SELECT count(*), max(id) FROM {name}" for name in (others[-1], _contradicted(spark, folder, {1: 99}))
+            f"SELECT count(*), max(id) FROM {name}" for name in (relations[-1], _contradicted(spark, folder, {1: 99}))
         ]
         yield from _each(spark, "contradicted", of_one, OF_SCANS)
     digits = (("spark.sql.optimizer.excludedRules", "org.apache.spark.sql.catalyst.optimizer.DecimalAggregates"),)
@@ -218,9 +218,9 @@ def _of_scans(spark: SparkSession, form: str, folder: Path) -> Iterator[of.Suite
     yield from _each(spark, f"known in part, {form}", [query.format(t=in_part) for query in OF_PARTS], OF_SCANS)
     by_flag = _partitioned(spark, form, table)
     yield from _each(spark, f"partitions, {form}", [query.format(t=by_flag) for query in BY_FLAG], OF_SCANS)
-    of_others = [*(SCANS[place] for place in (0, 1, 5, 7, 11)), *WHOLE, _sums("")]
-    asked = [query.format(t=other) for other in others for query in of_others]
-    yield from _each(spark, f"other tables, {form}", asked, OF_SCANS)
+    of_others = [*(SCANS[position] for position in (0, 1, 5, 7, 11)), *WHOLE, _sums("")]
+    queries = [query.format(t=other) for other in relations for query in of_others]
+    yield from _each(spark, f"other tables, {form}", queries, OF_SCANS)
 
 
 def _of_planners(spark: SparkSession) -> Iterator[of.Suite]:
@@ -230,8 +230,8 @@ def _of_planners(spark: SparkSession) -> Iterator[of.Suite]:
     yield of.Suite("a table that is nowhere", lambda: probe.lost(session), of.is_error, only=OF_SCANS)
     name = answered.fill(spark, KINDS["iceberg"], None, files=2)
     metastore.analyze(spark, name, progress=False)
-    found = spark.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at").collect()
-    first, last = (row[0] for row in found)
+    snapshots = spark.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at").collect()
+    first, last = (row[0] for row in snapshots)
     lineages = of.texts(spark, ["", f"{last},{first}", f"{first},{last}", f"{first}", f"7,{last}", "7,8"])
     location, uuid = identity(spark, name)
     ask = lambda: probe.described(session, f"{location}/_metastore", uuid, lineages)  # noqa: E731
@@ -255,10 +255,10 @@ def _contradicted(spark: SparkSession, folder: Path, rows: Mapping[int, int]) ->
 
 def _aggregates() -> list[str]:
     merged = [*test_merged_aggregates.ONE_OPEN, *test_merged_aggregates.SEVERAL_SCANS]
-    whole = [*test_merged_aggregates.READ_WHOLE, *test_sums_and_groups.GROUPED]
+    queries = [*test_merged_aggregates.READ_WHOLE, *test_sums_and_groups.GROUPED]
     sums = [_sums(where) for where in answered.DECIDED]
     sums += [f"SELECT {of}({leaf}) FROM {{t}} WHERE id >= 150" for of in ("sum", "avg") for leaf in answered.SUMMED]
-    return [*SCANS, *merged, *whole, *sums]
+    return [*SCANS, *merged, *queries, *sums]
 
 
 def _sums(where: str) -> str:
@@ -312,11 +312,11 @@ def _of_expressions(spark: SparkSession) -> Iterator[of.Suite]:
     spark.udf.register("cell_of", lambda x, y: int(x) * 1000 + int(y), "bigint")
     spark.udf.register("double_of", lambda x: 2 * x, "bigint")
     spark.udf.register("uncertain", lambda x: x, "bigint")
-    for place, rows in enumerate(sample_tables.four_files()):
+    for file_number, rows in enumerate(sample_tables.four_files()):
         writer = (
             spark.sql(f"SELECT *, named_struct('x', name, 'y', a) s, a failing FROM ({rows})").coalesce(1).writeTo(name)
         )
-        writer.append() if place else writer.using("iceberg").create()
+        writer.append() if file_number else writer.using("iceberg").create()
     conf = (
         ("spark.metastore.functions", "cell_of:1,double_of:1:2"),
         ("spark.metastore.pruning.values.maxEvaluations", "0"),
@@ -333,17 +333,19 @@ def _of_expressions(spark: SparkSession) -> Iterator[of.Suite]:
     facts = load_facts(spark, name)
 
     def keys(texts: Sequence[str]) -> str:
-        found = resolve_expressions(spark, facts, texts, facts.columns)
-        return "\n".join(f"{text}: {found.keys.get(text, found.failed.get(text))}".replace("\n", " ") for text in texts)
+        expressions = resolve_expressions(spark, facts, texts, facts.columns)
+        return "\n".join(
+            f"{text}: {expressions.keys.get(text, expressions.failed.get(text))}".replace("\n", " ") for text in texts
+        )
 
     for start in range(0, len(EXPRESSIONS), AT_ONCE):
         texts = EXPRESSIONS[start : start + AT_ONCE]
         ask = lambda texts=texts: keys(texts)  # noqa: E731
         yield of.Suite(f"keys of expressions from {start}", ask, of.is_error, conf, texts, OF_EXPRESSIONS)
     here = (("spark.sql.ansi.enabled", "false"), ("spark.sql.legacy.timeParserPolicy", "CORRECTED"))
-    some = EXPRESSIONS[:2]
+    chosen = EXPRESSIONS[:2]
     yield of.Suite(
-        "keys of a session with settings", lambda: keys(some), of.is_error, (*conf, *here), some, OF_EXPRESSIONS
+        "keys of a session with settings", lambda: keys(chosen), of.is_error, (*conf, *here), chosen, OF_EXPRESSIONS
     )
     queries = [f"SELECT f, name, lat FROM {name} WHERE {predicate}" for predicate in predicates]
     yield from _each(spark, "expressions", queries, OF_EXPRESSIONS, conf=conf)
@@ -355,14 +357,19 @@ def _rules_of_expressions(
     """The conditions, asked of the rules without a query; to look for the column `failing` fails."""
     subject = tables.observe(spark, "expressions", name, "_file")
     stored = Stored(spark, subject, *identity(spark, name))
-    asked = [
+    conditions = [
         text
-        for one in predicates
-        for text in (one, f"{one} AND name IS NOT NULL", f"{one} AND failing > 0", f"failing + 1 > 0 OR {one}")
-        if "_file" not in one
+        for predicate in predicates
+        for text in (
+            predicate,
+            f"{predicate} AND name IS NOT NULL",
+            f"{predicate} AND failing > 0",
+            f"failing + 1 > 0 OR {predicate}",
+        )
+        if "_file" not in predicate
     ]
-    found = of.matching(spark, subject, asked)
-    questions, truths = list(found), of.truths_of(found, stored.files)
+    answers = of.matching(spark, subject, conditions)
+    questions, truths = list(answers), of.truths_of(answers, stored.files)
     with plans.conf(spark, **dict(conf)):
         prepared = stored.probe.prepare(of.texts(spark, questions))
 
@@ -397,5 +404,5 @@ def _answer(spark: SparkSession, query: str) -> str:
     frame = spark.sql(query)
     plan = frame._jdf.queryExecution().optimizedPlan()
     estimated, types = plan.stats().rowCount().toString(), plan.schema().catalogString()
-    told = [plans.labels(frame), estimated, types, "StatisticsAnswer" in plans.physical(frame)]
-    return json.dumps([str(plans.rows(frame)), plans.files_read(frame), *told])
+    description = [plans.labels(frame), estimated, types, "StatisticsAnswer" in plans.physical(frame)]
+    return json.dumps([str(plans.rows(frame)), plans.files_read(frame), *description])

@@ -89,8 +89,8 @@ def _sums_of_one(leaves: Sequence[Leaf], files: int) -> list[str]:
     """Of each file alone, and where that one is read: what is too much is no more than just too much."""
     nothing, alone = "0" * files, file_subsets(files, 1)[1:]
     functions = [f"{name}({leaf.sql})" for leaf in leaves if _is_number(leaf.type) for name in ("sum", "avg")]
-    asked = [(one, nothing) for one in alone] + [(nothing, one) for one in alone]
-    return [f"{function}\t{known}\t{others}" for function in functions for known, others in asked]
+    pairs = [(files, nothing) for files in alone] + [(nothing, files) for files in alone]
+    return [f"{function}\t{known_files}\t{other_files}" for function in functions for known_files, other_files in pairs]
 
 
 def _is_number(kind: str) -> bool:
@@ -100,8 +100,8 @@ def _is_number(kind: str) -> bool:
 def _decisions(files: int, rng: Random) -> list[str]:
     optional = [[_bits(files, 0.5, rng), "-"] for _ in range(3)]
     return [
-        "\t".join([kept, _bits(files, 0.1, rng), _bits(files, 0.1, rng), limited, answered])
-        for kept in (*optional[0], "1" * files, "0" * files)
+        "\t".join([survivors, _bits(files, 0.1, rng), _bits(files, 0.1, rng), limited, answered])
+        for survivors in (*optional[0], "1" * files, "0" * files)
         for limited in optional[1]
         for answered in optional[2]
     ]
@@ -131,8 +131,8 @@ def few_file_suites(spark: SparkSession, rng: Random) -> Iterator[of.Suite]:
 
 def file_subsets(length: int, most: int = 2) -> list[str]:
     """Each choice of so many files."""
-    places = (found for n in range(most + 1) for found in itertools.combinations(range(length), n))
-    return ["".join("01"[i in found] for i in range(length)) for found in places]
+    subsets = (subset for n in range(most + 1) for subset in itertools.combinations(range(length), n))
+    return ["".join("01"[i in subset] for i in range(length)) for subset in subsets]
 
 
 def _firsts(length: int) -> list[str]:
@@ -149,9 +149,9 @@ def _firsts(length: int) -> list[str]:
 
 def _limits(length: int) -> list[str]:
     return [
-        f"{limit}\t{left}\t{full}"
+        f"{limit}\t{survivors}\t{full}"
         for limit in (0, 1, 10, 11, 21)
-        for left in ("1" * length, "0" + "1" * (length - 1))
+        for survivors in ("1" * length, "0" + "1" * (length - 1))
         for full in file_subsets(length)
     ]
 
@@ -160,11 +160,14 @@ def _measures(length: int) -> list[str]:
     columns = [name for name in FEW_COLUMNS if name != "failing"]
     nothing = "0" * length
     alone = [
-        f"{one.format(c)}\t{files}\t{nothing}" for c in columns for one in OF_ALL for files in file_subsets(length)
+        f"{aggregate.format(c)}\t{files}\t{nothing}"
+        for c in columns
+        for aggregate in OF_ALL
+        for files in file_subsets(length)
     ]
     sums = [f"{name}({column})" for name in ("sum", "avg") for column in "abtnx"]
     merged = itertools.product(sums, file_subsets(length, 1)[:2], file_subsets(length))
-    return [*alone, *(f"{one}\t{files}\t{others}" for one, files, others in merged)]
+    return [*alone, *(f"{aggregate}\t{files}\t{other_files}" for aggregate, files, other_files in merged)]
 
 
 def many_value_suites(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
@@ -180,9 +183,9 @@ def many_value_suites(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
     probe = find_shim_package(spark).pruning.PruningProbe.open(
         spark._jsparkSession, "v BIGINT", f"{folder}/_metastore", identity.uuid
     )
-    asked = of.texts(spark, [f"count(distinct(v))\t{among}\t000" for among in ("110", "111", "011")])
+    questions = of.texts(spark, [f"count(distinct(v))\t{files}\t000" for files in ("110", "111", "011")])
     rules = find_shim_package(spark).pruning.RuleProbe(probe)
-    yield of.Suite("many values", lambda: rules.measured(asked), of.is_error, only=("FileMeasures.scala",))
+    yield of.Suite("many values", lambda: rules.measured(questions), of.is_error, only=("FileMeasures.scala",))
 
 
 def _file(rows: int, lo: int | None, hi: int | None) -> dict[str, Any]:
@@ -206,8 +209,8 @@ FEW_FILES = [
 
 
 def _suite(spark: SparkSession, name: str, ask: Any, questions: Sequence[str], wrong: Any) -> of.Suite:
-    asked = of.texts(spark, questions)
-    return of.Suite(name, lambda: ask(asked), wrong, questions=questions)
+    java_questions = of.texts(spark, questions)
+    return of.Suite(name, lambda: ask(java_questions), wrong, questions=questions)
 
 
 def _bits(length: int, share: float, rng: Random) -> str:
@@ -216,8 +219,8 @@ def _bits(length: int, share: float, rng: Random) -> str:
 
 def _parted(length: int, share: float, rng: Random) -> str:
     """Some files, and some of the others, behind a tab."""
-    some = _bits(length, share, rng)
-    return f"{some}\t{''.join('0' if bit == '1' else rng.choice('01') for bit in some)}"
+    subset = _bits(length, share, rng)
+    return f"{subset}\t{''.join('0' if bit == '1' else rng.choice('01') for bit in subset)}"
 
 
 def _first(leaves: Sequence[Leaf], values: Sequence[dict[Leaf, list]], rng: Random) -> str:
@@ -281,17 +284,17 @@ def counts_others(question: str, answer: str, named: dict[str, Leaf], values: Se
     function = question.partition("\t")[0]
     if answer == "none":
         return False
-    known, total, parts = answer.split(" ")
-    files = [of_file for of_file, bit in zip(values, known, strict=False) if bit == "1"]
+    known_files, total, parts = answer.split(" ")
+    files = [of_file for of_file, bit in zip(values, known_files, strict=False) if bit == "1"]
     if function in {"count(*)", "count(1)"}:
         return total != str(sum(map(_rows, files)))
     name, column = _parsed(function)
     leaf = named.get(column)
     if leaf is None or name not in CHECKED:
         return name.startswith("count")  # of a constant, of several columns
-    found = [v for of_file in files for v in of_file[leaf]]
+    values_of_column = [v for of_file in files for v in of_file[leaf]]
     try:
-        return not all(CHECKED[name](found, told) for told in (total, parts))
+        return not all(CHECKED[name](values_of_column, stated) for stated in (total, parts))
     except (ValueError, InvalidOperation):  # it is no number
         return True
 
@@ -303,40 +306,40 @@ def _parsed(function: str) -> tuple[str, str]:
     return function, ""
 
 
-def _counts(values: Sequence[Any], told: str) -> bool:
-    return told == str(sum(v is not None for v in values))
+def _counts(values: Sequence[Any], stated: str) -> bool:
+    return stated == str(sum(v is not None for v in values))
 
 
-def _counts_distinct(values: Sequence[Any], told: str) -> bool:
-    return told.partition(":")[0] == str(len({_Ascending(v) for v in values if v is not None}))
+def _counts_distinct(values: Sequence[Any], stated: str) -> bool:
+    return stated.partition(":")[0] == str(len({_Ascending(v) for v in values if v is not None}))
 
 
-def _sums(values: Sequence[Any], told: str) -> bool:
+def _sums(values: Sequence[Any], stated: str) -> bool:
     present = [v for v in values if v is not None]
-    if told in {"none", "null"}:
-        return told == "none" or not present
+    if stated in {"none", "null"}:
+        return stated == "none" or not present
     with localcontext(WIDE):
-        return Decimal(told.partition("|")[0]) == sum(map(Decimal, present))
+        return Decimal(stated.partition("|")[0]) == sum(map(Decimal, present))
 
 
-def _means(values: Sequence[Any], told: str) -> bool:
+def _means(values: Sequence[Any], stated: str) -> bool:
     """A mean, or a sum and a count behind a bar."""
     present = [v for v in values if v is not None]
-    if told == "none" or not present:
-        return told in {"none", "null", "null|0"}
-    if "|" in told:
-        total, count = told.split("|")
+    if stated == "none" or not present:
+        return stated in {"none", "null", "null|0"}
+    if "|" in stated:
+        total, count = stated.split("|")
         return int(count) == len(present) and _is_near(float(total), float(sum(present)))
-    return _is_near(float(told), float(sum(present)) / len(present))
+    return _is_near(float(stated), float(sum(present)) / len(present))
 
 
 def _is_near(a: float, b: float) -> bool:
     return abs(a - b) <= 1e-5 + 1e-9 * abs(b)  # decimals are rounded behind their point
 
 
-def _groups(values: Sequence[Any], told: str) -> bool:
+def _groups(values: Sequence[Any], stated: str) -> bool:
     rows = sorted(Counter(_Ascending(v) if v is not None else None for v in values).values())
-    return told == "none" or sorted(int(group.rpartition("=")[2]) for group in told.split("|") if group) == rows
+    return stated == "none" or sorted(int(group.rpartition("=")[2]) for group in stated.split("|") if group) == rows
 
 
 CHECKED = {

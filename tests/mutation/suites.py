@@ -83,10 +83,10 @@ class Truth:
 
     def denies(self, answer: str) -> bool:
         """Tells whether an answer skips a file with a matching row, or has one match fully that has another row."""
-        kept, _, full = answer.partition(" ")
-        if len(kept) != len(self.matching) or len(full) != len(self.others):
+        read, _, full = answer.partition(" ")
+        if len(read) != len(self.matching) or len(full) != len(self.others):
             return True
-        skipped = any(k == "0" and m == "1" for k, m in zip(kept, self.matching, strict=True))
+        skipped = any(k == "0" and m == "1" for k, m in zip(read, self.matching, strict=True))
         return skipped or any(f == "1" and o == "1" for f, o in zip(full, self.others, strict=True))
 
 
@@ -113,16 +113,16 @@ def list_suites(spark: SparkSession, scratch: Path, seed: int, predicates: int, 
     for number, kind in enumerate(("parquet", "parquet partitioned")):
         rng = Random(f"{seed}/{number}")
         subject = parquet.create(spark, kind, 40, scratch / f"{number}", rng)
-        given = Rules(spark, subject)
+        from_data = Rules(spark, subject)
         stored = Stored(spark, subject, str(subject.root), parquet.identifier(subject.root))
         if number == 0:
-            yield from rows.suites(spark, subject, given.probe, given.files, "given", rng)
-        known = subject.paths()
-        files = [known.get(path, GONE) for path in stored.probe.paths()]
+            yield from rows.suites(spark, subject, from_data.probe, from_data.files, "given", rng)
+        paths = subject.paths()
+        files = [paths.get(path, GONE) for path in stored.probe.paths()]
         if number == 1:
             yield from rows.suites(spark, subject, stored.probe, files, "stored", rng)
         if predicates:
-            yield from filter_suites(spark, subject, {"given": given, "stored": stored}, predicates, rng, cells)
+            yield from filter_suites(spark, subject, {"given": from_data, "stored": stored}, predicates, rng, cells)
     yield from queries.suites(spark, scratch / "queries", sources)
     if not predicates:
         return
@@ -133,8 +133,8 @@ def list_suites(spark: SparkSession, scratch: Path, seed: int, predicates: int, 
 
     metastore.analyze(spark, "ice.oracle.mutation", progress=False, distribution=True)
     stored = Stored(spark, subject, *identity(spark, "ice.oracle.mutation"))
-    known = subject.paths()
-    files = [known.get(path, GONE) for path in stored.probe.paths()]
+    paths = subject.paths()
+    files = [paths.get(path, GONE) for path in stored.probe.paths()]
     yield from rows.suites(spark, subject, stored.probe, files, "analyzed", rng)
     yield from filter_suites(spark, subject, {"unsorted": stored}, predicates, rng, cells)
 
@@ -145,18 +145,21 @@ def case_suites(spark: SparkSession) -> Iterator[Suite]:
     cases = json.loads(CASES.read_text()) + [rule.case for rule in RULES]
     for case in cases:
         conf = tuple(case.get("conf", {}).items())
-        asked = [(text, verdict) for listed, verdict in VERDICTS.items() for text in case.get(listed, [])]
+        expected_verdicts = [(text, verdict) for listed, verdict in VERDICTS.items() for text in case.get(listed, [])]
         is_sound = "contradiction" not in case["name"]  # which less knowledge may resolve
         zones = [case["zone"], *(weaker(case["zone"]) if is_sound else ())]
         with plans.conf(spark, **dict(conf)):
             probe = probes.ofZones(spark._jsparkSession, case["schema"], json.dumps(zones))
-            prepared = probe.prepare(texts(spark, [text for text, _ in asked]))
+            prepared = probe.prepare(texts(spark, [text for text, _ in expected_verdicts]))
         truths = [
-            Truth(str(int(v != "skip")) * len(zones), str(int(v in ("skip", "keep"))) * len(zones)) for _, v in asked
+            Truth(str(int(v != "skip")) * len(zones), str(int(v in ("skip", "keep"))) * len(zones))
+            for _, v in expected_verdicts
         ]
         # As it is written a condition may tell more than the optimizer leaves of it.
-        certain = [Truth(str(int(v == "all")) * len(zones), str(int(v == "skip")) * len(zones)) for _, v in asked]
-        questions = [text for text, _ in asked]
+        certain = [
+            Truth(str(int(v == "all")) * len(zones), str(int(v == "skip")) * len(zones)) for _, v in expected_verdicts
+        ]
+        questions = [text for text, _ in expected_verdicts]
         name = f"case {case['name']}"
         yield Suite(
             name,
@@ -181,10 +184,12 @@ def weaker(zone: dict[str, Any]) -> Iterator[dict[str, Any]]:
     columns = zone["columns"]
     for chosen in ({*columns}, *({name} for name in columns if len(columns) > 1)):
         for loss in LOSSES:
-            known = {name: {**column, **loss} if name in chosen else column for name, column in columns.items()}
+            weaker_columns = {
+                name: {**column, **loss} if name in chosen else column for name, column in columns.items()
+            }
             present = {
                 name: {key: value for key, value in column.items() if value is not None}
-                for name, column in known.items()
+                for name, column in weaker_columns.items()
             }
             yield {**zone, "columns": present}
 
@@ -193,7 +198,7 @@ def pair_suites(spark: SparkSession) -> Iterator[Suite]:
     """Two conditions on one column, over small files of every kind."""
     probes = find_shim_package(spark).pruning.PruningProbe
     for kind in pairs.KINDS:
-        files = [found for n in (1, 2, 3) for found in itertools.combinations((*kind.values, None), n)]
+        files = [rows for n in (1, 2, 3) for rows in itertools.combinations((*kind.values, None), n)]
         zones = json.dumps([pairs.zone(file, kind) for file in files])
         both = list(itertools.combinations(pairs.atoms(kind), 2))[::7]
         probe = probes.ofZones(spark._jsparkSession, f"v {kind.type}", zones)
@@ -225,29 +230,29 @@ def group_suites(spark: SparkSession, folder: Path) -> Iterator[Suite]:
         probes.append(test_zones.probe_of(spark, folder / name))
     questions = test_zones.conditions(1)[::15]
     alone = probes[1].prepare(texts(spark, questions)).verdicts(ALL).split("\n")
-    truths = [Truth(kept, "".join("01"[bit == "0"] for bit in full)) for kept, full in map(str.split, alone)]
+    truths = [Truth(kept_bits, "".join("01"[bit == "0"] for bit in full)) for kept_bits, full in map(str.split, alone)]
     prepared = probes[0].prepare(texts(spark, questions))
     yield Suite("groups", lambda: prepared.verdicts(ALL), lambda i, a: truths[i].denies(a), (), questions, GROUPED)
     zoned.write(folder / "known", *zoned.random_block(1, 20 * ZONE_FILES, few=0), zoned.SMALL)
-    known = test_zones.probe_of(spark, folder / "known")
+    probe_with_groups = test_zones.probe_of(spark, folder / "known")
 
     def at(zone: float) -> int:
         return 10 * int(ZONE_FILES * zone) - 5 * 20 * ZONE_FILES
 
-    told = [
+    conditions = [
         f"c0 > {at(0.5)}L AND c3 = {at(18.5)}BD / 100",  # the first files: one excludes each, the other all
         f"c0 > {at(0.5)}L AND c3 >= {at(5)}BD / 100",  # more than few are left
         f"c0 = {test_zones.NEVER_THERE}L AND c3 > 1 AND hash(c0, c4) = 1",  # none is left
     ]
-    explained = known.prepare(texts(spark, told)).explained
-    yield Suite("groups, told", explained, is_error, (), told, GROUPED)
+    explained = probe_with_groups.prepare(texts(spark, conditions)).explained
+    yield Suite("groups, told", explained, is_error, (), conditions, GROUPED)
 
 
 def many_file_suites(spark: SparkSession) -> Iterator[Suite]:
     """More files than are asked for single values: file i has rows of i and of i + 1."""
     zones = [{"rows": 2, "columns": {"a": {"lo": str(i), "hi": str(i + 1), "nulls": 0}}} for i in range(MANY)]
     probe = find_shim_package(spark).pruning.PruningProbe.ofZones(spark._jsparkSession, "a INT", json.dumps(zones))
-    asked: dict[str, Callable[[int], bool]] = {
+    conditions: dict[str, Callable[[int], bool]] = {
         "a >= 3": lambda a: a >= 3,
         "a >= 0 AND a <> 5": lambda a: a != 5,
         "a IN (7, 9)": lambda a: a in {7, 9},
@@ -258,11 +263,11 @@ def many_file_suites(spark: SparkSession) -> Iterator[Suite]:
             "".join("01"[true(i) or true(i + 1)] for i in range(MANY)),
             "".join("10"[true(i) and true(i + 1)] for i in range(MANY)),
         )
-        for true in asked.values()
+        for true in conditions.values()
     ]
-    prepared = probe.prepare(texts(spark, list(asked)))
+    prepared = probe.prepare(texts(spark, list(conditions)))
     yield Suite(
-        "many files", lambda: prepared.verdicts(ALL), lambda i, a: truths[i].denies(a), (), list(asked), GROUPED
+        "many files", lambda: prepared.verdicts(ALL), lambda i, a: truths[i].denies(a), (), list(conditions), GROUPED
     )
 
 
@@ -280,11 +285,11 @@ def filter_suites(
     predicates += draw_missing_kinds(subject, REQUIRED - asked_before, conditions, Random(rng.random()))
     asked_before |= {cell for predicate in predicates for cell in cells_of(predicate)}
     conditions.apply(spark)
-    asked = [p.sql() for p in predicates]
-    found = matching(spark, subject, asked)
-    questions = list(found)
+    texts_of_predicates = [p.sql() for p in predicates]
+    answers = matching(spark, subject, texts_of_predicates)
+    questions = list(answers)
     for source, pruner in pruners.items():
-        truths = truths_of(found, pruner.files)
+        truths = truths_of(answers, pruner.files)
         prepared = pruner.probe.prepare(texts(spark, questions))
 
         def wrong(i: int, answer: str, truths: Sequence[Truth] = truths) -> bool:
@@ -301,20 +306,24 @@ Matching = dict[str, tuple[frozenset[str], frozenset[str]]]
 """Of conditions the files with a row for which each is true, and those with a row for which it is not."""
 
 
-def matching(spark: SparkSession, subject: Subject, asked: Sequence[str]) -> Matching:
+def matching(spark: SparkSession, subject: Subject, conditions: Sequence[str]) -> Matching:
     """Returns what Spark says, of the conditions that it answers."""
-    found = matching_files(spark, subject, asked)
-    others = matching_files(spark, subject, [f"(({text}) IS NOT TRUE)" for text in asked])
-    return {text: (m, o) for text, m, o in zip(asked, found, others, strict=True) if m is not None and o is not None}
+    matching_by_condition = matching_files(spark, subject, conditions)
+    others_by_condition = matching_files(spark, subject, [f"(({text}) IS NOT TRUE)" for text in conditions])
+    return {
+        text: (m, o)
+        for text, m, o in zip(conditions, matching_by_condition, others_by_condition, strict=True)
+        if m is not None and o is not None
+    }
 
 
-def truths_of(found: Matching, files: Sequence[str]) -> list[Truth]:
+def truths_of(answers: Matching, files: Sequence[str]) -> list[Truth]:
     """Returns the same of some files, in their order."""
-    return [Truth(_bits(files, m), _bits(files, o)) for m, o in found.values()]
+    return [Truth(_bits(files, m), _bits(files, o)) for m, o in answers.values()]
 
 
-def _bits(files: Sequence[str], some: frozenset[str]) -> str:
-    return "".join("1" if file in some else "0" for file in files)
+def _bits(files: Sequence[str], subset: frozenset[str]) -> str:
+    return "".join("1" if file in subset else "0" for file in files)
 
 
 def is_error(_: int, answer: str) -> bool:

@@ -105,10 +105,10 @@ def test_only_those_that_survived_are_asked_again(tmp_path):
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_command_kills_mutants(tmp_path):
-    told = tmp_path / "told.json"
+    json_file = tmp_path / "told.json"
     command = [sys.executable, str(Path(mutate.__file__)), "--files", "WantedRows", "--predicates", "0"]
-    done = subprocess.run([*command, "--json", str(told)], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, "--json", str(json_file)], capture_output=True, text=True, check=False)
     assert "0 wrong without a mutant" in done.stderr, done.stderr[-3000:]
-    outcomes = [one["outcome"] for one in json.loads(told.read_text())]
+    outcomes = [mutant["outcome"] for mutant in json.loads(json_file.read_text())]
     assert outcomes
     assert {"wrong", "weaker"} & set(outcomes)

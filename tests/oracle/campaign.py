@@ -29,16 +29,18 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=5, help="of these through whole queries")
     parser.add_argument("--first", type=int, default=0, help="number of the first round: decides its kind of table")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no round after these")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     from oracle.run import Campaign, Size  # noqa: PLC0415 - the path is set above
 
     with tempfile.TemporaryDirectory(prefix="oracle-") as scratch:
         session = _session(Path(scratch))
-        print(f"--seed {given.seed}", flush=True)
-        campaign = Campaign(session, Path(scratch), given.seed, Size(given.files, given.predicates, given.queries))
+        print(f"--seed {arguments.seed}", flush=True)
+        campaign = Campaign(
+            session, Path(scratch), arguments.seed, Size(arguments.files, arguments.predicates, arguments.queries)
+        )
         began = time.monotonic()
-        campaign.number = given.first
-        campaign.until(given.verdicts, tell=lambda line: print(line, flush=True), minutes=given.minutes)
+        campaign.number = arguments.first
+        campaign.until(arguments.verdicts, tell=lambda line: print(line, flush=True), minutes=arguments.minutes)
         took = time.monotonic() - began
         print(campaign.text())
         for source, report in campaign.reports.items():
@@ -47,8 +49,8 @@ def main() -> int:
         session.stop()
     wrong = [wrong for report in campaign.reports.values() for wrong in report.wrong]
     wrong += [wrong for report in campaign.reports.values() for wrong in report.wrong_matches]
-    for one in wrong:
-        print(one)
+    for line in wrong:
+        print(line)
     return 1 if wrong else 0
 
 

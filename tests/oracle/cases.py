@@ -153,21 +153,21 @@ def _append(spark: SparkSession, table: str, first: int, files: list[list[str]])
     if tables_of_session() is ICEBERG:
         without_metrics.leave_out_metrics(spark, table)
     schema = spark.table(table).schema
-    whole = None
+    refusal = None
     for number, rows in enumerate(files, first):
         values = ", ".join(f"({number}, {row})" for row in rows)
         columns = ", ".join(
             f"CAST(col{i + 1} AS {_ddl(f.dataType)}) AS `{_escaped(f.name)}`" for i, f in enumerate(schema.fields)
         )
         part = spark.sql(f"SELECT {columns} FROM VALUES {values}").coalesce(1)
-        whole = part if whole is None else whole.unionAll(part)
-    assert whole is not None
+        refusal = part if refusal is None else refusal.unionAll(part)
+    assert refusal is not None
     spark.conf.set("spark.sql.unionOutputPartitioning", "false")  # or Spark makes one task of them
     try:
         if tables_of_session() is PARQUET:
-            whole.write.insertInto(table)
+            refusal.write.insertInto(table)
         else:
-            whole.writeTo(table).append()
+            refusal.writeTo(table).append()
     finally:
         spark.conf.unset("spark.sql.unionOutputPartitioning")
 

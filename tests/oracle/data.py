@@ -49,8 +49,8 @@ def random_design(rng: Random, scalars: Sequence[str], width: int = 10) -> Desig
     types = [t for t in ("tinyint", "smallint") if t in scalars]  # only directories of Parquet have them
     types += [rng.choice(scalars) for _ in range(width - len(types))]
     names = [f"c{i}" for i in range(width)]
-    for place, odd in zip(rng.sample(range(width), 3), rng.sample(ODD_NAMES, 3), strict=True):
-        names[place] = odd
+    for position, odd in zip(rng.sample(range(width), 3), rng.sample(ODD_NAMES, 3), strict=True):
+        names[position] = odd
     leaves = [Leaf((name,), t) for name, t in zip(names, types, strict=True)]
     leaves += [Leaf(("s", "a"), rng.choice(scalars)), Leaf(("s", "in.ner"), rng.choice(scalars))]
     leaves += [Leaf(("s", "n", "x"), rng.choice(scalars)), Leaf(("file_no",), "int")]

@@ -40,11 +40,11 @@ def analyzed(subject: Subject) -> Subject:
 
 
 def _listed(zone: Zone, leaf: Leaf, values: dict[Leaf, list[Any]]) -> Zone:
-    found = plain(values[leaf])
+    non_null = plain(values[leaf])
     room = sum(map(_size, {v for column in values.values() for v in plain(column)}))
-    if any(leaf.type in BYTES and len(v) > LONGEST for v in found) or (room > ROOM and len(found) > FEWEST):
+    if any(leaf.type in BYTES and len(v) > LONGEST for v in non_null) or (room > ROOM and len(non_null) > FEWEST):
         return zone
-    return replace(zone, values=found, listed=True)
+    return replace(zone, values=non_null, listed=True)
 
 
 def _size(value: Any) -> int:
@@ -58,16 +58,16 @@ def plain(values: Sequence[Any]) -> frozenset[Any]:
 
 def draw(leaf: Leaf, values: Sequence[Any], rng: Random) -> Detail:
     """Draws what statistics hold of a leaf in a file; lists and filters have NaN among their values."""
-    found = sorted(plain(values)) + [v for v in values if is_nan(v)][:1]
+    ordered = sorted(plain(values)) + [v for v in values if is_nan(v)][:1]
     kind = rng.choice(KINDS)
-    if kind == "complete" and any(leaf.type in BYTES and len(v) > LONGEST for v in found):
+    if kind == "complete" and any(leaf.type in BYTES and len(v) > LONGEST for v in ordered):
         kind = "filter"
     if kind == "none":
         return Detail(kind, [], None)
     if kind == "complete":
-        return Detail(kind, found, None)
-    short = [v for v in found if not (leaf.type in BYTES and len(v) > LONGEST)]
-    return Detail("top", short[: len(short) // 2], found if kind == "filter" else None)
+        return Detail(kind, ordered, None)
+    short = [v for v in ordered if not (leaf.type in BYTES and len(v) > LONGEST)]
+    return Detail("top", short[: len(short) // 2], ordered if kind == "filter" else None)
 
 
 def known_values(zone: Zone, values: Sequence[Any], detail: Detail) -> Zone:

@@ -75,19 +75,19 @@ class Generator:
         roll = self.rng.random()
         if roll < nulls:
             return None
-        known = base_type(leaf.type)
+        plain_type = base_type(leaf.type)
         present = [v for v in self.samples[leaf] if v is not None]
         if not present or roll < 0.12:
-            return self.rng.choice(specials(known))
+            return self.rng.choice(specials(plain_type))
         if roll < 0.25:
-            return ranked(known, self.rng.randint(0, 130))
+            return ranked(plain_type, self.rng.randint(0, 130))
         value = self.rng.choice(present)
         if roll < 0.32:
             return self._absent(leaf, value)
         if roll < 0.5:
             zone = self.rng.choice(list(self.subject.zones.values()))[leaf]
             value = self.rng.choice([zone.lo, zone.hi]) if zone.present and zone.hi is not None else value
-        beside = neighbours(known, value) if roll > 0.75 else []
+        beside = neighbours(plain_type, value) if roll > 0.75 else []
         return self.rng.choice(beside) if beside else value
 
     def _absent(self, leaf: Leaf, otherwise: Any) -> Any:
@@ -95,8 +95,8 @@ class Generator:
         zone = self.rng.choice(list(self.subject.zones.values()))[leaf]
         if not zone.present or zone.hi is None or not zone.values:
             return otherwise
-        some = [v for v in self.rng.choices(self.samples[leaf], k=8) if v is not None and not is_nan(v)]
-        return next((v for v in some if zone.lo < v < zone.hi and v not in zone.values), otherwise)
+        chosen = [v for v in self.rng.choices(self.samples[leaf], k=8) if v is not None and not is_nan(v)]
+        return next((v for v in chosen if zone.lo < v < zone.hi and v not in zone.values), otherwise)
 
     def compare(self, leaf: Leaf) -> Predicate:
         """Returns a comparison with a literal of the column's type."""
@@ -128,8 +128,8 @@ class Generator:
         mark = escape or "\\"
         written = "".join(mark + c if c in {"%", "_", mark} else c for c in prefix)
         tail = self.rng.choice(["%", "%", "%", "%", "", "%a", "_%", "_"])
-        whole = tail == "%"
-        return Like(leaf, written + tail, prefix.encode(), whole, self.rng.random() < 0.4, escape)
+        is_whole = tail == "%"
+        return Like(leaf, written + tail, prefix.encode(), is_whole, self.rng.random() < 0.4, escape)
 
     def mixed(self, leaf: Leaf) -> Predicate:
         """Returns a comparison with a literal of another type: Spark inserts the casts."""
@@ -147,10 +147,10 @@ class Generator:
 
     def columns(self, leaf: Leaf) -> Predicate:
         """Returns a comparison of two columns, of one type where there are two."""
-        others = [x for x in self.subject.leaves if x.type == leaf.type and x != leaf] or [leaf]
+        same_type = [x for x in self.subject.leaves if x.type == leaf.type and x != leaf] or [leaf]
         family = next((f for f in (tuple(INTEGER_BITS), FLOATS, TIMES) if leaf.type in f), ())
         wider = [x for x in self.subject.leaves if x.type in family]
-        other = self.rng.choice(wider if wider and self.rng.random() < 0.4 else others)
+        other = self.rng.choice(wider if wider and self.rng.random() < 0.4 else same_type)
         return Opaque(f"{leaf.sql} {self.rng.choice(COMPARISONS)} {other.sql}", leaf.type, "column")
 
     def collection(self) -> Predicate:
@@ -276,7 +276,7 @@ class Generator:
         choices += [f"concat({c}, 'a') # {written}", f"substring({c}, 1, 3) # substring({written}, 1, 3)"]
         choices += [f"left({c}, 2) # left({written}, 2)", f"trim({c}) # {written}", f"contains({c}, 'a')"]
         choices += [f"endswith({c}, 'a')", f"{c} RLIKE 'a.*'", f"try_cast({c} AS int) # 10"]
-        choices += [f"{c} RLIKE '^{start}{rest}'" for rest in ("", ".*", "?x", "*", "|b", "$")]
+        choices += [f"{c} RLIKE '^{start}{ending}'" for ending in ("", ".*", "?x", "*", "|b", "$")]
         return [
             *choices,
             f"try_cast({c} AS date) # DATE '2020-01-01'",

@@ -65,8 +65,8 @@ def design_of(rng: Random) -> Design:
 
 def _name(design: Design, part: str) -> str:
     plain = {"s": "s", "a": "a", "n": "n", "x": "x", "in.ner": "inner", "file_no": "file_no"}
-    places = [leaf.path[0] for leaf in design.leaves]
-    return plain.get(part) or f"c{places.index(part)}"
+    paths = [leaf.path[0] for leaf in design.leaves]
+    return plain.get(part) or f"c{paths.index(part)}"
 
 
 @dataclass
@@ -114,8 +114,8 @@ class _Table:
     def _write(self, files: Sequence[pa.Table], operation: str) -> None:
         folder = self.scratch / f"written-{self.writes}"
         folder.mkdir(parents=True)
-        for place, rows in enumerate(files):
-            pq.write_table(rows, folder / f"part-{place:04d}.parquet")
+        for number, rows in enumerate(files):
+            pq.write_table(rows, folder / f"part-{number:04d}.parquet")
         options = {
             **WRITES,
             **(IN_PARTITIONS if self.kind == "hudi partitioned" else {}),
@@ -168,10 +168,10 @@ def create(spark: SparkSession, name: str, kind: str, files: int, scratch: Path,
     spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{table.root}'")
     metastore.analyze(spark, name, progress=False)
     if kind == "hudi evolved":
-        held = frozenset(row.f for row in table.placed(name))
+        stored_files = frozenset(row.f for row in table.placed(name))
         narrow, design = design, _widened(_add_columns(table, design), rng)
         if any(leaf.type in ("float", "double") and leaf not in design.leaves for leaf in narrow.leaves):
-            obscured = held
+            obscured = stored_files
         table.insert(design, range(before, files))
         spark.sql(f"DROP TABLE {name}")  # a catalog keeps the narrower types
         spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{table.root}'")
@@ -221,12 +221,14 @@ def _observed(table: _Table, changed: frozenset[str], obscured: frozenset[str]) 
     with plans.conf(spark, hoodie__enable__data__skipping="false"):
         spark.sql(f"CREATE TABLE {relation} USING hudi LOCATION '{table.root}'")
         (live,) = reading.files(spark.table(relation))
-        seen = tables.observe(spark, table.kind, relation, "input_file_name()", root=table.root, without=WITHOUT)
+        observed = tables.observe(spark, table.kind, relation, "input_file_name()", root=table.root, without=WITHOUT)
     assert changed <= live
-    emptied = {file: {leaf: [] for leaf in seen.leaves} for file in sorted(live - seen.values.keys())}
-    values: dict[str, dict[Leaf, list[Any]]] = seen.values | emptied
-    zones = {f: {leaf: zone_of(leaf.type, found) for leaf, found in of.items()} for f, of in values.items()}
-    return replace(seen, values=values, zones=zones, changed=changed, obscured=obscured, table=table.name)
+    emptied = {file: {leaf: [] for leaf in observed.leaves} for file in sorted(live - observed.values.keys())}
+    values: dict[str, dict[Leaf, list[Any]]] = observed.values | emptied
+    zones = {
+        f: {leaf: zone_of(leaf.type, values_of_leaf) for leaf, values_of_leaf in of.items()} for f, of in values.items()
+    }
+    return replace(observed, values=values, zones=zones, changed=changed, obscured=obscured, table=table.name)
 
 
 def drop(spark: SparkSession, subject: Subject) -> None:

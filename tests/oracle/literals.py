@@ -83,8 +83,10 @@ def loose(name: str, value: Any, rng: Random) -> str:
             [f"'{day(value)}'", f"TIMESTAMP '{day(value)} 00:00:00'", f"TIMESTAMP_NTZ '{day(value)} 12:00:00'"]
         )
     if name in TIMES:
-        shown = instant(value)
-        return rng.choice([f"TIMESTAMP '{shown}'", f"TIMESTAMP_NTZ '{shown}'", f"'{shown}'", f"DATE '{shown[:10]}'"])
+        rendered = instant(value)
+        return rng.choice(
+            [f"TIMESTAMP '{rendered}'", f"TIMESTAMP_NTZ '{rendered}'", f"'{rendered}'", f"DATE '{rendered[:10]}'"]
+        )
     if name == "boolean":
         return rng.choice(["'true'", "'false'"])
     return text(value) if name == "string" else f"CAST(X'{value.hex()}' AS STRING)"

@@ -42,5 +42,5 @@ def case_of(wrong: Wrong) -> str:
     return json.dumps(case, indent=2, ensure_ascii=False)
 
 
-def _row(leaves: list[Leaf], values: dict[Leaf, list[Any]], place: int) -> str:
-    return ", ".join(literal(leaf.type, values[leaf][place]) for leaf in leaves)
+def _row(leaves: list[Leaf], values: dict[Leaf, list[Any]], position: int) -> str:
+    return ", ".join(literal(leaf.type, values[leaf][position]) for leaf in leaves)

@@ -52,17 +52,21 @@ def create(spark: SparkSession, kind: str, files: int, scratch: Path, rng: Rando
     else:
         write_files(design, files, scratch / "before", rng)
         _rewrite(spark, kind, scratch / "before", folder, rng)
-    seen = tables.observe(spark, kind, f"parquet.`{folder}`", "input_file_name()", root=folder, without=(PARTITION,))
-    drawn = {f: {leaf: details.draw(leaf, v, rng) for leaf, v in found.items()} for f, found in seen.values.items()}
-    statistics(seen, drawn).write()
+    observed = tables.observe(
+        spark, kind, f"parquet.`{folder}`", "input_file_name()", root=folder, without=(PARTITION,)
+    )
+    drawn = {
+        f: {leaf: details.draw(leaf, v, rng) for leaf, v in values.items()} for f, values in observed.values.items()
+    }
+    statistics(observed, drawn).write()
     zones = {
         file: {
-            leaf: details.known_values(zone, seen.values[file][leaf], drawn[file][leaf])
+            leaf: details.known_values(zone, observed.values[file][leaf], drawn[file][leaf])
             for leaf, zone in of_file.items()
         }
-        for file, of_file in seen.zones.items()
+        for file, of_file in observed.zones.items()
     }
-    return replace(seen, zones=zones)
+    return replace(observed, zones=zones)
 
 
 def _rewrite(spark: SparkSession, kind: str, source: Path, folder: Path, rng: Random) -> None:
@@ -87,9 +91,10 @@ def statistics(subject: Subject, drawn: dict[str, dict[Leaf, details.Detail]] | 
         stat = (folder / path).stat()
         values = subject.values[name]
         rows = len(next(iter(values.values())))
-        columns = {column(leaf): summary(leaf, found) for leaf, found in values.items()}
+        columns = {column(leaf): summary(leaf, leaf_values) for leaf, leaf_values in values.items()}
         singles = {
-            column(leaf): single_values(leaf, one, values[leaf]) for leaf, one in (drawn or {}).get(name, {}).items()
+            column(leaf): single_values(leaf, drawn_detail, values[leaf])
+            for leaf, drawn_detail in (drawn or {}).get(name, {}).items()
         }
         files.append(written.DataFile(path, stat.st_size, rows, int(stat.st_mtime * 1000), columns, singles))
     return written.Written(identity, files)
@@ -143,8 +148,8 @@ def unscaled(kind: str, value: Any) -> int:
 
 def _stored(kind: str, value: Any) -> Any:
     if decimal := decimal_type(kind):
-        whole = unscaled(kind, value)
-        return whole if decimal[0] <= LONG_DECIMAL_DIGITS else decimal_to_bytes(whole)
+        number = unscaled(kind, value)
+        return number if decimal[0] <= LONG_DECIMAL_DIGITS else decimal_to_bytes(number)
     if isinstance(value, bool | float):
         return value + 0.0 if isinstance(value, float) else int(value)
     return bytes(value) if kind in BYTES else value

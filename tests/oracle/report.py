@@ -84,25 +84,25 @@ class Report:
     decided_verdicts: int = 0
     undecided: Counter[str] = field(default_factory=Counter)
 
-    def count(self, predicate: Predicate, files: int, kept: int, provable: int, missed: int) -> None:
+    def count(self, predicate: Predicate, files: int, kept_count: int, provable: int, missed: int) -> None:
         """Adds the verdicts of one predicate on `files` files."""
         self.verdicts += files
         self.provable_verdicts += provable
         self.proven_verdicts += provable - missed
         for cell in cells_of(predicate):
             self.cells[cell] += files
-            self.skipped[cell] += files - kept
+            self.skipped[cell] += files - kept_count
             self.provable[cell] += provable
             self.proven[cell] += provable - missed
         if missed:
             self.missed[predicate.sql()] += missed
 
-    def count_decided(self, predicate: Predicate, useless: AbstractSet[str], kept: AbstractSet[str]) -> None:
+    def count_decided(self, predicate: Predicate, useless: AbstractSet[str], kept_files: AbstractSet[str]) -> None:
         """Adds the verdicts of a predicate on one column on files none of whose rows match."""
         self.useless_verdicts += len(useless)
-        self.decided_verdicts += len(useless - kept)
-        if useless & kept:
-            self.undecided[predicate.sql()] += len(useless & kept)
+        self.decided_verdicts += len(useless - kept_files)
+        if useless & kept_files:
+            self.undecided[predicate.sql()] += len(useless & kept_files)
 
     @property
     def decided(self) -> float:

@@ -213,16 +213,16 @@ def observe(
     Files and rows are in the order of their values, whatever names the files were given: draws repeat with their seed.
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    found, collections = leaves_of(spark.sql(f"SELECT * FROM {relation} LIMIT 0").schema)
-    leaves = tuple(leaf for leaf in found if leaf.path[0] not in without)
+    top_leaves, collections = leaves_of(spark.sql(f"SELECT * FROM {relation} LIMIT 0").schema)
+    leaves = tuple(leaf for leaf in top_leaves if leaf.path[0] not in without)
     columns = ", ".join(f"{_readable(leaf)} AS v{i}" for i, leaf in enumerate(leaves))
     rows = collect_arrow(spark.sql(f"SELECT {file} AS f, {columns} FROM {relation}")).to_pydict()
     members: dict[str, list[int]] = {}
-    for place in sorted(range(len(rows["f"])), key=lambda p: repr([rows[f"v{i}"][p] for i in range(len(leaves))])):
-        members.setdefault(rows["f"][place], []).append(place)
+    for row in sorted(range(len(rows["f"])), key=lambda p: repr([rows[f"v{i}"][p] for i in range(len(leaves))])):
+        members.setdefault(rows["f"][row], []).append(row)
     values = {
-        name: {leaf: [rows[f"v{i}"][p] for p in places] for i, leaf in enumerate(leaves)}
-        for name, places in members.items()
+        name: {leaf: [rows[f"v{i}"][p] for p in positions] for i, leaf in enumerate(leaves)}
+        for name, positions in members.items()
     }
     zones = {name: {leaf: zone_of(leaf.type, v) for leaf, v in of_file.items()} for name, of_file in values.items()}
     return Subject(kind, relation, file, leaves, collections, zones, values, root)

@@ -66,9 +66,9 @@ def observed(spark: SparkSession, table: str) -> tables.Subject:
 def by_conf(case: cases.Case) -> Iterator[tuple[dict[str, str], list[dict]]]:
     """Yields the predicates of a case that are asked under the same settings, with these."""
     groups: dict[tuple, list[dict]] = {}
-    for asked in case.predicates:
-        groups.setdefault(tuple({**case.conf, **asked.get("conf", {})}.items()), []).append(asked)
-    yield from ((dict(conf), asked) for conf, asked in groups.items())
+    for predicate in case.predicates:
+        groups.setdefault(tuple({**case.conf, **predicate.get("conf", {})}.items()), []).append(predicate)
+    yield from ((dict(conf), predicates) for conf, predicates in groups.items())
 
 
 @pytest.mark.slow
@@ -79,25 +79,27 @@ def test_a_query_reads_what_it_needs_and_skips_what_bounds_exclude(spark, make_t
     subject = observed(spark, table)
     for conf, group in by_conf(case):
         with plans.conf(spark, **conf):
-            for asked, found in zip(
+            for predicate, files in zip(
                 group, Queries(spark, subject).kept_files([p["where"] for p in group]), strict=True
             ):
-                kept = {numbers[f] for f in found if f in numbers}
-                assert set(asked["read"]) <= kept, f"{asked} reads {kept}"
-                assert not set(asked["skip"]) & kept, f"{asked} reads {kept}"
+                kept_numbers = {numbers[f] for f in files if f in numbers}
+                assert set(predicate["read"]) <= kept_numbers, f"{predicate} reads {kept_numbers}"
+                assert not set(predicate["skip"]) & kept_numbers, f"{predicate} reads {kept_numbers}"
 
 
 def rows_in_memory(spark: SparkSession, conditions: Sequence[str]) -> list[list[tuple[int, str]]]:
     """The rows of the view `held` of each condition, in one query where a condition may be a value."""
     values = [where for where in conditions if "SELECT" not in where]
-    listed = "".join(f", ({where}) AS is_{place}" for place, where in enumerate(values))
+    listed = "".join(f", ({where}) AS is_{position}" for position, where in enumerate(values))
     rows = spark.sql(f"SELECT file_no, to_json(struct(*)){listed} FROM held").collect()
-    found = {where: [tuple(row[:2]) for row in rows if row[2 + place]] for place, where in enumerate(values)}
+    rows_by_condition = {
+        where: [tuple(row[:2]) for row in rows if row[2 + position]] for position, where in enumerate(values)
+    }
     for where in set(conditions).difference(values):
-        found[where] = list(
+        rows_by_condition[where] = list(
             map(tuple, spark.sql(f"SELECT file_no, to_json(struct(*)) FROM held WHERE {where}").collect())
         )
-    return [found[where] for where in conditions]
+    return [rows_by_condition[where] for where in conditions]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -106,10 +108,14 @@ def test_rows_are_those_in_memory_and_the_case_names_their_files(spark, make_tab
     spark.table(table).localCheckpoint().createOrReplaceTempView("held")
     for conf, group in by_conf(case):
         with plans.conf(spark, **conf):
-            for asked, held in zip(group, rows_in_memory(spark, [asked["where"] for asked in group]), strict=True):
-                rows = spark.sql(f"SELECT file_no, to_json(struct(*)) FROM {table} WHERE {asked['where']}").collect()
-                assert sorted({number for number, _ in held}) == asked["read"], asked
-                assert sorted(map(tuple, rows), key=str) == sorted(held, key=str), asked
+            for predicate, expected in zip(
+                group, rows_in_memory(spark, [predicate["where"] for predicate in group]), strict=True
+            ):
+                rows = spark.sql(
+                    f"SELECT file_no, to_json(struct(*)) FROM {table} WHERE {predicate['where']}"
+                ).collect()
+                assert sorted({number for number, _ in expected}) == predicate["read"], predicate
+                assert sorted(map(tuple, rows), key=str) == sorted(expected, key=str), predicate
 
 
 @pytest.mark.slow
@@ -117,9 +123,9 @@ def test_rows_are_those_in_memory_and_the_case_names_their_files(spark, make_tab
 def test_queries_return_their_rows(spark, make_table, name):
     case, table = make_table(name)
     with plans.conf(spark, **case.conf):
-        for asked in case.queries:
-            found = [list(row) for row in spark.sql(asked["sql"].format(table=table)).collect()]
-            assert sorted(found, key=str) == sorted(asked["rows"], key=str), asked["sql"]
+        for query in case.queries:
+            answer = [list(row) for row in spark.sql(query["sql"].format(table=table)).collect()]
+            assert sorted(answer, key=str) == sorted(query["rows"], key=str), query["sql"]
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES if case.plain and case.analyze is None])
@@ -128,13 +134,13 @@ def test_the_rules_alone_agree(spark, make_table, name):
     numbers = numbered(spark, table)
     subject = observed(spark, table)
     rules = Rules(spark, subject)
-    for asked in case.predicates:
-        if "SELECT" in asked["where"]:
+    for predicate in case.predicates:
+        if "SELECT" in predicate["where"]:
             continue
-        with plans.conf(spark, **case.conf, **asked.get("conf", {})):
-            kept = {numbers[f] for f in rules.kept_files([asked["where"]])[0]}
-        assert set(asked["read"]) <= kept, asked["where"]
-        assert not set(asked["skip"]) & kept, asked["where"]
+        with plans.conf(spark, **case.conf, **predicate.get("conf", {})):
+            kept_numbers = {numbers[f] for f in rules.kept_files([predicate["where"]])[0]}
+        assert set(predicate["read"]) <= kept_numbers, predicate["where"]
+        assert not set(predicate["skip"]) & kept_numbers, predicate["where"]
 
 
 @pytest.mark.slow
@@ -143,20 +149,20 @@ def test_other_engines_lose_no_row_either(spark, make_table):
 
     Of a location it knows the files that were analyzed: tables that changed since are asked by tests/engines.
     """
-    kept, only_spark, lost = set(), set(), []
+    read_files, only_spark, lost = set(), set(), []
     for case, table in map(make_table, NAMES):
         numbers = {str(reading.local(path)): number for path, number in numbered(spark, table).items()}
         for settings, group in by_conf(case):
             zone = settings.get("spark.sql.session.timeZone", spark.conf.get("spark.sql.session.timeZone"))
             statistics = metastore.open(str(location(spark, table)), zone=zone)
-            for asked in group if statistics.snapshots() and statistics.snapshots()[-1]["current"] else ():
-                found = {numbers[path] for path in pruned(statistics, asked["where"]) if path in numbers}
-                lost += [] if set(asked["read"]) <= found else [asked["where"]]
-                kept |= {asked["where"]} if set(asked["skip"]) & found else set()
-                only_spark |= {asked["where"]} if asked.get("only_spark") else set()
+            for predicate in group if statistics.snapshots() and statistics.snapshots()[-1]["current"] else ():
+                kept_numbers = {numbers[path] for path in pruned(statistics, predicate["where"]) if path in numbers}
+                lost += [] if set(predicate["read"]) <= kept_numbers else [predicate["where"]]
+                read_files |= {predicate["where"]} if set(predicate["skip"]) & kept_numbers else set()
+                only_spark |= {predicate["where"]} if predicate.get("only_spark") else set()
     assert lost == []
     if TABLES is cases.ICEBERG:  # the others have fewer cases
-        assert kept == only_spark
+        assert read_files == only_spark
 
 
 def pruned(statistics: metastore.Statistics, where: str) -> Iterable[str]:
@@ -164,7 +170,7 @@ def pruned(statistics: metastore.Statistics, where: str) -> Iterable[str]:
     try:
         return statistics.prune(where)
     except InvalidArgument:
-        return [one.path for one in statistics.prune("TRUE").verdicts]
+        return [verdict.path for verdict in statistics.prune("TRUE").verdicts]
 
 
 @pytest.mark.slow
@@ -173,7 +179,7 @@ def test_without_statistics_nothing_is_skipped(spark, make_table):
     for case, table in map(make_table, NAMES):
         shutil.rmtree(location(spark, table) / "_metastore")
         subject = observed(spark, table)
-        asked = [p["where"] for p in case.predicates if p["skip"]]
+        conditions = [p["where"] for p in case.predicates if p["skip"]]
         with plans.conf(spark, **{**case.conf, "spark.sql.ansi.enabled": "false"}):
-            for where, skipped in zip(asked, Queries(spark, subject).skipped_files(asked), strict=True):
+            for where, skipped in zip(conditions, Queries(spark, subject).skipped_files(conditions), strict=True):
                 assert not skipped, where

@@ -26,7 +26,7 @@ WANTED = 6
 
 
 @pytest.fixture(
-    scope="module", params=[KINDS[0], *(pytest.param(one, marks=pytest.mark.campaign) for one in KINDS[1:])]
+    scope="module", params=[KINDS[0], *(pytest.param(kind, marks=pytest.mark.campaign) for kind in KINDS[1:])]
 )
 def pruned(request, spark, tmp_path_factory):
     """An analyzed table and predicates by which some but not all of its files are skipped."""
@@ -36,18 +36,18 @@ def pruned(request, spark, tmp_path_factory):
     subject = whole_queries.create(spark, kind, 16, tmp_path_factory.mktemp("files"), rng)
     spark.conf.set("spark.sql.ansi.enabled", "false")
     drawn = [p.sql() for p in draw_predicates(subject, 60, Conditions("UTC", ansi=False), rng)]
-    known = [p for p, truth in zip(drawn, matching_files(spark, subject, drawn), strict=True) if truth is not None]
+    predicates = [p for p, truth in zip(drawn, matching_files(spark, subject, drawn), strict=True) if truth is not None]
     with plans.conf(spark, **whole_queries.CONF):
-        yield subject, _worth_asking(spark, subject, known)
+        yield subject, _worth_asking(spark, subject, predicates)
     spark.conf.unset("spark.sql.ansi.enabled")
 
 
 def _worth_asking(spark, subject: Subject, predicates: Sequence[str]) -> list[str]:
-    found = [
+    useful = [
         p for p in predicates if 0 < len(kept_files(spark, subject, p)) < len(files_with_verdict(spark, subject, p))
     ]
-    assert len(found) >= WANTED
-    return found[:WANTED]
+    assert len(useful) >= WANTED
+    return useful[:WANTED]
 
 
 def files_with_verdict(spark, subject: Subject, predicate: str) -> dict[str, bool]:

@@ -37,8 +37,8 @@ def test_no_file_with_a_matching_row_is_skipped(campaign):
 def test_enough_was_asked(campaign):
     assert campaign.verdicts >= VERDICTS
     assert all(report.verdicts for report in campaign.reports.values())
-    asked = {cell for report in campaign.reports.values() for cell in report.cells}
-    assert sorted(REQUIRED - asked) == []
+    covered = {cell for report in campaign.reports.values() for cell in report.cells}
+    assert sorted(REQUIRED - covered) == []
 
 
 @pytest.mark.parametrize("source", ["stored statistics", "whole queries", "rules alone"])

@@ -43,9 +43,9 @@ def test_rows_are_those_in_memory(spark, tmp_path, request, kind):
     rng = Random(f"{request.config.getoption('--oracle-seed')}/{kind}")
     subject = parquet.create(spark, kind, 12, tmp_path, rng)
     drawn = [p.sql() for p in draw_predicates(subject, 10, Conditions("UTC", ansi=False), rng)]
-    known = [p for p, truth in zip(drawn, matching_files(spark, subject, drawn), strict=True) if truth is not None]
-    check(spark, subject.relation, known)
-    assert any(Queries(spark, subject).skipped_files(known))
+    conditions = [p for p, truth in zip(drawn, matching_files(spark, subject, drawn), strict=True) if truth is not None]
+    check(spark, subject.relation, conditions)
+    assert any(Queries(spark, subject).skipped_files(conditions))
 
 
 @pytest.mark.slow
@@ -57,26 +57,36 @@ def test_the_old_calendar_reads_other_values_than_were_analyzed(spark, tmp_path)
     relation = f"parquet.`{tmp_path}`"
     subject = tables.observe(spark, "legacy", relation, "input_file_name()", root=tmp_path)
     parquet.statistics(subject).write()
-    asked = ["d = DATE '0001-01-01'", "d < DATE '1582-10-15'", "d > DATE '1970-01-01'", "year(t) < 1500", "d IS NULL"]
-    check(spark, relation, asked)
-    assert any(Queries(spark, subject).skipped_files(asked))
+    conditions = [
+        "d = DATE '0001-01-01'",
+        "d < DATE '1582-10-15'",
+        "d > DATE '1970-01-01'",
+        "year(t) < 1500",
+        "d IS NULL",
+    ]
+    check(spark, relation, conditions)
+    assert any(Queries(spark, subject).skipped_files(conditions))
     with plans.conf(spark, **LEGACY):
-        check(spark, relation, asked)
-        assert not any(Queries(spark, subject).skipped_files(asked))
+        check(spark, relation, conditions)
+        assert not any(Queries(spark, subject).skipped_files(conditions))
 
 
 @pytest.mark.slow
 def test_partitions_are_sparks_and_the_rest_is_ours(spark, tmp_path):
     subject = parquet.create(spark, "parquet partitioned", 20, tmp_path, Random(1))
     part = f"`{parquet.PARTITION}`"
-    asked = [f"{part} = 'a/b=c' AND file_no > 5", f"{part} IS NULL", f"{part} = 'null' OR file_no = 3"]
-    asked += [f"{part} IN ('a b', 'a%2Fb') AND file_no <= 12", f"{part} <=> NULL AND file_no = 7", f"{part} LIKE 'a%'"]
-    check(spark, subject.relation, asked)
-    for condition in asked:
+    conditions = [f"{part} = 'a/b=c' AND file_no > 5", f"{part} IS NULL", f"{part} = 'null' OR file_no = 3"]
+    conditions += [
+        f"{part} IN ('a b', 'a%2Fb') AND file_no <= 12",
+        f"{part} <=> NULL AND file_no = 7",
+        f"{part} LIKE 'a%'",
+    ]
+    check(spark, subject.relation, conditions)
+    for condition in conditions:
         [opened] = reading.files(spark.sql(f"SELECT * FROM {subject.relation} WHERE {condition}"))
-        told = Queries(spark, subject).file_verdicts(condition)
-        assert opened == {file for file, kept in told.items() if kept}, condition
-    assert len(Queries(spark, subject).read(asked[0])) < len(Queries(spark, subject).file_verdicts(asked[0]))
+        verdicts = Queries(spark, subject).file_verdicts(condition)
+        assert opened == {file for file, is_kept in verdicts.items() if is_kept}, condition
+    assert len(Queries(spark, subject).read(conditions[0])) < len(Queries(spark, subject).file_verdicts(conditions[0]))
 
 
 def test_char_is_padded_when_read_and_varchar_is_not(spark, tmp_path):
@@ -87,9 +97,17 @@ def test_char_is_padded_when_read_and_varchar_is_not(spark, tmp_path):
     parquet.statistics(stored).write()
     spark.sql(f"CREATE TABLE oracle_char (file_no BIGINT, c CHAR(5), v VARCHAR(9)) USING parquet LOCATION '{tmp_path}'")
     try:
-        asked = ["c = 'ab'", "c = 'ab   '", "c > 'ab'", "c >= 'ab  '", "c <> 'ab'", "c IN ('ab', 'zz')", "c < 'ab '"]
-        asked += ["c LIKE 'ab%'", "c LIKE 'ab'", "NOT (c <=> 'ab')", "c IS NULL", "v = 'ab'", "v > 'ab'", "v = c"]
-        check(spark, "oracle_char", asked)
+        conditions = [
+            "c = 'ab'",
+            "c = 'ab   '",
+            "c > 'ab'",
+            "c >= 'ab  '",
+            "c <> 'ab'",
+            "c IN ('ab', 'zz')",
+            "c < 'ab '",
+        ]
+        conditions += ["c LIKE 'ab%'", "c LIKE 'ab'", "NOT (c <=> 'ab')", "c IS NULL", "v = 'ab'", "v > 'ab'", "v = c"]
+        check(spark, "oracle_char", conditions)
         df = spark.sql("SELECT * FROM oracle_char WHERE v = 'ab'")
         assert plans.labels(df) == ["5 -> 1 files"]
         assert len(reading.files(df)[0]) == 1

@@ -53,17 +53,17 @@ def tables_with_predicates(spark, tmp_path_factory, request):
 def _table_with_predicates(spark: SparkSession, kind, folder, seed) -> TableWithPredicates:
     rng = Random(f"{seed}/rows/{kind}")
     subject = whole_queries.create(spark, kind, 20, folder, rng)
-    name, held = subject.relation, f"held_{folder.name}"
+    name, view = subject.relation, f"held_{folder.name}"
     if whole_queries.FORMAT == "iceberg":
         assert not any(map(without_metrics.columns_with_metrics, subject.zones)), "Iceberg could lose rows of its own"
     drawn = [p.sql() for p in draw_predicates(subject, 25, Conditions("UTC", ansi=False), rng)]
     spark.conf.set("spark.sql.ansi.enabled", "false")
-    known = [p for p, truth in zip(drawn, matching_files(spark, subject, drawn), strict=True) if truth is not None]
+    conditions = [p for p, truth in zip(drawn, matching_files(spark, subject, drawn), strict=True) if truth is not None]
     queries = Queries(spark, subject)
-    asked = [p for p in known if all(queries.plans_without_us(f.format(p)) for f in FORMS)]
-    assert len(asked) > len(drawn) // 2
-    spark.sql(f"SELECT * FROM {name}").localCheckpoint().createOrReplaceTempView(held)
-    return TableWithPredicates(name, held, asked)
+    plannable = [p for p in conditions if all(queries.plans_without_us(f.format(p)) for f in FORMS)]
+    assert len(plannable) > len(drawn) // 2
+    spark.sql(f"SELECT * FROM {name}").localCheckpoint().createOrReplaceTempView(view)
+    return TableWithPredicates(name, view, plannable)
 
 
 def rows(spark, relation: str, condition: str) -> list[str]:
@@ -107,8 +107,8 @@ def test_rows_are_those_in_memory_with_and_without_the_metastore(spark, tables_w
 @pytest.mark.slow
 def test_scans_that_were_pruned_differently_are_not_taken_for_each_other(spark, tables_with_predicates):
     for subject in tables_with_predicates:
-        for one, other in itertools.pairwise(subject.predicates):
-            counts = [f"(SELECT count(*) FROM {{0}} WHERE {p})" for p in (one, other)]
+        for condition, other in itertools.pairwise(subject.predicates):
+            counts = [f"(SELECT count(*) FROM {{0}} WHERE {p})" for p in (condition, other)]
             both = f"SELECT {counts[0]} - {counts[1]}"
             expected = count(spark, both.format(subject.held))
-            assert count(spark, both.format(subject.table)) == expected, (one, other)
+            assert count(spark, both.format(subject.table)) == expected, (condition, other)

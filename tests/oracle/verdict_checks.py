@@ -70,13 +70,13 @@ def draw_missing_kinds(
 ) -> list[Predicate]:
     """Draws predicates for kinds of comparison that nobody asked about yet, as far as the subject has the columns."""
     generator = Generator(subject, rng, ansi=conditions.ansi)
-    found: list[Predicate] = []
+    predicates: list[Predicate] = []
     for _ in range(4000):
         predicate = generator.leaf()
         if cells_of(predicate) & missing:
             missing -= cells_of(predicate)
-            found.append(predicate)
-    return found
+            predicates.append(predicate)
+    return predicates
 
 
 def check_verdicts(
@@ -92,21 +92,21 @@ def check_verdicts(
     truths = matching_files(spark, subject, [p.sql() for p in predicates])
     answered = [(p, truth) for p, truth in zip(predicates, truths, strict=True) if truth is not None]
     for source, pruner in pruners.items():
-        known = subject.zones if pruner.looks_up else subject.bounds()
-        plain = {f: zones for f, zones in known.items() if f not in subject.changed | subject.obscured}
+        zones_of_files = subject.zones if pruner.looks_up else subject.bounds()
+        plain = {f: zones for f, zones in zones_of_files.items() if f not in subject.changed | subject.obscured}
         excluded = [frozenset(f for f, zones in plain.items() if not p.may_be(True, zones)) for p, _ in answered]  # noqa: FBT003
         report = reports[source]
         report.raised += len(predicates) - len(answered)
         verdicts = pruner.kept_files([p.sql() for p, _ in answered])
-        for (predicate, truth), provable, kept in zip(answered, excluded, verdicts, strict=True):
-            if kept is None:
+        for (predicate, truth), provable, kept_files in zip(answered, excluded, verdicts, strict=True):
+            if kept_files is None:
                 report.raised += 1
                 continue
             assert not truth & provable, f"the oracle's own bounds are wrong: {predicate.sql()} on {subject.kind}"
-            report.count(predicate, len(subject.zones), len(kept), len(provable), len(provable & kept))
+            report.count(predicate, len(subject.zones), len(kept_files), len(provable), len(provable & kept_files))
             if pruner.looks_up and on_one_column(predicate):
-                report.count_decided(predicate, plain.keys() - truth, kept)
-            for file in sorted(truth - kept):
+                report.count_decided(predicate, plain.keys() - truth, kept_files)
+            for file in sorted(truth - kept_files):
                 part = smallest(predicate, lambda p, f=file, by=pruner: _wrong(spark, subject, p, f, by))
                 report.wrong.append(Wrong(subject, part, file, source, conditions.items()))
         if isinstance(pruner, Matcher):
@@ -128,5 +128,5 @@ def _judge_matches(
 
 def _wrong(spark: SparkSession, subject: Subject, predicate: Predicate, file: str, pruner: Pruner) -> bool:
     truth = matching_files(spark, subject, [predicate.sql()])[0]
-    kept = pruner.kept_files([predicate.sql()])[0]
-    return truth is not None and kept is not None and file in truth and file not in kept
+    kept_files = pruner.kept_files([predicate.sql()])[0]
+    return truth is not None and kept_files is not None and file in truth and file not in kept_files

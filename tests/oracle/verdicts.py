@@ -38,14 +38,14 @@ def ddl_of(spark: SparkSession, relation: str) -> str:
 
 
 def _zone(leaf: Leaf, zone: Zone) -> dict[str, Any]:
-    known: dict[str, Any] = {"nulls": zone.nulls, "nans": zone.nans}
+    statistics: dict[str, Any] = {"nulls": zone.nulls, "nans": zone.nans}
     if zone.present:
-        known["lo"] = literal(leaf.type, zone.lo)
+        statistics["lo"] = literal(leaf.type, zone.lo)
         if zone.hi is not None:
-            known["hi"] = literal(leaf.type, zone.hi)
+            statistics["hi"] = literal(leaf.type, zone.hi)
         if leaf.type in BYTES:
-            known["lo_exact"] = known["hi_exact"] = zone.exact
-    return known
+            statistics["lo_exact"] = statistics["hi_exact"] = zone.exact
+    return statistics
 
 
 def _probes(spark: SparkSession) -> Any:
@@ -89,18 +89,18 @@ class Stored:
         self.spark = spark
         ddl = ddl_of(spark, subject.relation)
         self.probe = _probes(spark).open(spark._jsparkSession, ddl, f"{location}/_metastore", uuid)
-        known = subject.paths()
-        self.files = [known.get(path, GONE) for path in self.probe.paths()]
+        paths = subject.paths()
+        self.files = [paths.get(path, GONE) for path in self.probe.paths()]
         self.unknown = frozenset(subject.zones) - frozenset(self.files)
         self.read = self.unknown | subject.changed
 
     def kept_files(self, predicates: Sequence[str]) -> list[frozenset[str]]:
         """Returns for every predicate the files that it would read."""
-        return [(found | self.read) - {GONE} for found in _kept_files(self.spark, self.probe, self.files, predicates)]
+        return [(files | self.read) - {GONE} for files in _kept_files(self.spark, self.probe, self.files, predicates)]
 
     def fully_matching_files(self, predicates: Sequence[str]) -> list[frozenset[str]]:
         """Returns for every predicate the files of which all rows are said to match; changed ones have other rows."""
-        return [found - {GONE} - self.read for found in _matched(self.probe, self.files, predicates)]
+        return [files - {GONE} - self.read for files in _matched(self.probe, self.files, predicates)]
 
 
 def _matched(probe: Any, files: Sequence[str], predicates: Sequence[str]) -> list[frozenset[str]]:
@@ -111,10 +111,10 @@ def _matched(probe: Any, files: Sequence[str], predicates: Sequence[str]) -> lis
 def _kept_files(
     spark: SparkSession, probe: Any, files: Sequence[str], predicates: Sequence[str]
 ) -> list[frozenset[str]]:
-    asked = spark._sc._gateway.new_array(spark._jvm.java.lang.String, len(predicates))
+    java_predicates = spark._sc._gateway.new_array(spark._jvm.java.lang.String, len(predicates))
     for i, predicate in enumerate(predicates):
-        asked[i] = predicate
-    answers = probe.keptByAll(asked)
+        java_predicates[i] = predicate
+    answers = probe.keptByAll(java_predicates)
     return [frozenset(f for f, bit in zip(files, answer, strict=True) if bit == "1") for answer in answers]
 
 
@@ -146,8 +146,8 @@ class Queries:
         query = f"SELECT * FROM {self.relation} WHERE {predicate}"
         opened = frozenset(itertools.chain.from_iterable(reading.files(self.spark.sql(query))))
         decisions = self._decisions(predicate)
-        kept = self._files(row for row in decisions if row.kept())
-        assert opened == kept, f"{predicate} reads {sorted(opened)} and EXPLAIN says {sorted(kept)}"
+        kept_files = self._files(row for row in decisions if row.kept())
+        assert opened == kept_files, f"{predicate} reads {sorted(opened)} and EXPLAIN says {sorted(kept_files)}"
         ours = self._files(row for row in decisions if _is_left_out(row))
         assert not self.changed & ours, f"{predicate} skips files with log files"
         if self.rows is not None:
@@ -172,8 +172,8 @@ class Queries:
     def _decisions(self, predicate: str) -> list[Any]:
         query = f"SELECT * FROM {self.relation} WHERE {predicate}"
         rows = find_shim_package(self.spark).explain.ExplainQuery.decisions(self.spark._jsparkSession, query)
-        found = (rows.apply(i) for i in range(rows.size()))
-        return [row for row in found if row.path().isDefined()]
+        decisions = (rows.apply(i) for i in range(rows.size()))
+        return [row for row in decisions if row.path().isDefined()]
 
     def _unless_unplannable(self, ask: Callable[[str], T], predicate: str, otherwise: U) -> T | U:
         try:

@@ -53,8 +53,8 @@ def zone_of(name: str, values: Sequence[Any]) -> Zone:
 
 
 def _above(prefix: bytes) -> bytes | None:
-    kept = prefix.rstrip(b"\xff")
-    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+    prefix_below_ff = prefix.rstrip(b"\xff")
+    return prefix_below_ff[:-1] + bytes([prefix_below_ff[-1] + 1]) if prefix_below_ff else None
 
 
 def _key(value: Any) -> tuple[bool, Any]:

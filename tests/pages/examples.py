@@ -55,13 +55,15 @@ class Example:
     @property
     def test(self) -> str | None:
         """The other test that runs it."""
-        found = (one for one in DECLARED["elsewhere"] if (one["page"], one["language"]) == (self.page, self.language))
-        return None if self.inline else next((one["test"] for one in found), None)
+        entries = (
+            entry for entry in DECLARED["elsewhere"] if (entry["page"], entry["language"]) == (self.page, self.language)
+        )
+        return None if self.inline else next((entry["test"] for entry in entries), None)
 
     @property
     def reason(self) -> str | None:
         """Why no test runs it."""
-        return next((one["why"] for one in DECLARED["not_run"] if re.fullmatch(one["is"], self.text)), None)
+        return next((entry["why"] for entry in DECLARED["not_run"] if re.fullmatch(entry["is"], self.text)), None)
 
     def __str__(self) -> str:
         return f"{self.page}: {self.text.splitlines()[0]}"
@@ -76,14 +78,16 @@ def fill_in(text: str, **more: str) -> str:
 
 def read_examples(language: str = "") -> list[Example]:
     """Those of all pages, of one language if it is given; equal ones of one page once."""
-    found = (example for page in sorted({*PAGES} - {HISTORY}) for example in _of_page(page))
-    return list(dict.fromkeys(one for one in found if language in ("", one.language)))
+    examples = (example for page in sorted({*PAGES} - {HISTORY}) for example in _of_page(page))
+    return list(dict.fromkeys(example for example in examples if language in ("", example.language)))
 
 
 def examples_to_run(language: str) -> list[Example]:
     """Those that no other test runs and that can be run, each text once."""
-    ours = [one for one in read_examples(language) if not (one.is_mention or one.test or one.reason)]
-    return list({one.text: one for one in ours}.values())
+    ours = [
+        example for example in read_examples(language) if not (example.is_mention or example.test or example.reason)
+    ]
+    return list({example.text: example for example in ours}.values())
 
 
 def _of_page(page: Path) -> Iterator[Example]:
@@ -92,7 +96,7 @@ def _of_page(page: Path) -> Iterator[Example]:
         parts = _commands(block) if language == "sh" else [block]
         yield from (Example(name, language, part) for part in parts)
     for _, code in _INLINE.findall(_BLOCK.sub("", text)):
-        language = next((known for known, begins in _LANGUAGES.items() if begins.match(code)), None)
+        language = next((candidate for candidate, begins in _LANGUAGES.items() if begins.match(code)), None)
         if language:
             yield Example(name, language, code, inline=True)
 

@@ -25,40 +25,40 @@ from pages.examples import DECLARED, ROOT, examples_to_run, fill_in, read_exampl
 TABLES = (ROOT / "tests/pages/tables.sql").read_text("utf-8")
 END = re.compile(r";(?: *--.*)?\n")
 VERBS = {*typer.main.get_command(app).commands}
-FUNCTIONS = {one["name"] for one in read_contract("functions")["functions"]} | {*metastore.__all__}
+FUNCTIONS = {function["name"] for function in read_contract("functions")["functions"]} | {*metastore.__all__}
 
 
 def only(language):
     """The one block of a language."""
-    (found,) = (one.text for one in read_examples(language) if not one.inline)
-    return found
+    (text,) = (example.text for example in read_examples(language) if not example.inline)
+    return text
 
 
 def test_checks_are_those_of_ci():
-    listed = (one.text for one in read_examples("sh") if one.page == "README.md" and not one.inline)
+    listed = (example.text for example in read_examples("sh") if example.page == "README.md" and not example.inline)
     checks = [text for text in listed if not text.startswith("pip ")]
     _, ran = (ROOT / ".ci/run").read_text("utf-8").split("--break-system-packages uv\n")
     assert checks == ran.splitlines()
 
 
 def test_every_language_is_run():
-    known = {"sh", "sql", "python", "toml", "json", "properties", "text"}
-    assert {one.language for one in read_examples()} == known
+    languages = {"sh", "sql", "python", "toml", "json", "properties", "text"}
+    assert {example.language for example in read_examples()} == languages
 
 
 def test_what_is_declared_is_there():
-    pages = {(one.page, one.language) for one in read_examples()}
-    texts = {one.text for one in read_examples()}
-    for one in DECLARED["elsewhere"]:
-        assert (one["page"], one["language"]) in pages
-        assert one["page"].rpartition("/")[2] in (ROOT / one["test"]).read_text("utf-8")
-    for one in DECLARED["not_run"]:
-        assert any(re.fullmatch(one["is"], text) for text in texts), one
+    pages = {(example.page, example.language) for example in read_examples()}
+    texts = {example.text for example in read_examples()}
+    for entry in DECLARED["elsewhere"]:
+        assert (entry["page"], entry["language"]) in pages
+        assert entry["page"].rpartition("/")[2] in (ROOT / entry["test"]).read_text("utf-8")
+    for entry in DECLARED["not_run"]:
+        assert any(re.fullmatch(entry["is"], text) for text in texts), entry
     for placeholder in DECLARED["filled_in"]:
         assert any(placeholder in text for text in texts), placeholder
 
 
-@pytest.mark.parametrize("example", [one for one in read_examples() if one.is_mention], ids=str)
+@pytest.mark.parametrize("example", [example for example in read_examples() if example.is_mention], ids=str)
 def test_what_is_mentioned_is_there(example):
     verb = re.match(r"metastore ([a-z][\w-]*)", example.text)
     function = re.match(r"(?:SELECT \* FROM )?metastore\.(\w+)\(", example.text)
@@ -83,12 +83,12 @@ def test_the_manifest_is_the_one_of_the_page(tmp_path):
     (log,) = tmp_path.rglob("log/*.json")
     written = json.loads(log.read_text("utf-8").splitlines()[0])
     text = re.sub(r"\{OBJECT\.\.\.", '{"object": null', only("json"))
-    shown = json.loads(re.sub(r"\bOBJECT(?: or null)?", "null", text))
-    assert {*written} <= {*shown}
+    printed = json.loads(re.sub(r"\bOBJECT(?: or null)?", "null", text))
+    assert {*written} <= {*printed}
     for part in ("table", "settings"):
-        assert {*written[part]} <= {*shown[part]}
+        assert {*written[part]} <= {*printed[part]}
     for part in ("blocks", "snapshots"):
-        assert {*written[part][0]} <= {*shown[part][0]}
+        assert {*written[part][0]} <= {*printed[part][0]}
 
 
 def test_settings_of_hudi_are_those_of_its_tests():

@@ -41,13 +41,13 @@ def summary(spark, table, **more):
 def test_the_statement_that_is_recommended_makes_the_statistics(spark, folder, table):
     spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS")  # Spark's own, which is silent
     filtered = f"SELECT * FROM {table} WHERE id = 5"
-    found = set()
+    computed = set()
     for ask in (lambda: metastore.summary(spark, table), lambda: metastore.filtered_summary(spark, filtered)):
-        with pytest.raises(errors.NoStatistics) as told:
+        with pytest.raises(errors.NoStatistics) as raised:
             list(ask())
-        found.add(str(told.value).split("Run: ")[1])
-    assert found == {f"ANALYZE TABLE parquet.`file:{folder}` COMPUTE STATISTICS FOR ALL COLUMNS"}
-    spark.sql(found.pop()).collect()
+        computed.add(str(raised.value).split("Run: ")[1])
+    assert computed == {f"ANALYZE TABLE parquet.`file:{folder}` COMPUTE STATISTICS FOR ALL COLUMNS"}
+    spark.sql(computed.pop()).collect()
     assert set(summary(spark, table)) == {row["column_name"] for row in metastore.filtered_summary(spark, filtered)}
     check(spark, filtered, [1])
 
@@ -66,21 +66,21 @@ def test_whose_analyze_a_name_gets_is_said_where_statistics_are_missing(spark, f
 
 @pytest.mark.parametrize("content", [b"PAR1", b"a,b\n1,2\n3,4\n", None], ids=["only a mark", "CSV", "cut"])
 def test_a_file_that_hides_the_columns_is_named(spark, folder, content):
-    whole = min(folder.glob("*.parquet"))
-    (folder / "aaa.parquet").write_bytes(whole.read_bytes()[:-9] if content is None else content)
-    told = r"METASTORE_UNSUPPORTED_TABLE\] .* of file:\S*/aaa\.parquet\b.* is not a Parquet file.* Replace or remove"
+    data_file = min(folder.glob("*.parquet"))
+    (folder / "aaa.parquet").write_bytes(data_file.read_bytes()[:-9] if content is None else content)
+    message = r"METASTORE_UNSUPPORTED_TABLE\] .* of file:\S*/aaa\.parquet\b.* is not a Parquet file.* Replace or remove"
     for ask in (analyze, metastore.summary, metastore.verify):
-        with pytest.raises(errors.UnsupportedTable, match=told):
+        with pytest.raises(errors.UnsupportedTable, match=message):
             ask(spark, by_path(folder))
     for statement in ("ANALYZE TABLE {} COMPUTE STATISTICS", "SELECT * FROM metastore.summary('{}')"):
-        with pytest.raises(Exception, match=told):
+        with pytest.raises(Exception, match=message):
             spark.sql(statement.format(by_path(folder)))
 
 
 def test_properties_of_a_table_of_the_session_catalog_count(spark, table):
     properties = "'metastore.ranks.columns' = 'v', 'metastore.analyze.atuo' = 'true'"
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({properties})")
-    assert [one.subject for one in analyze(spark, table).refused] == ["table property metastore.analyze.atuo"]
+    assert [refusal.subject for refusal in analyze(spark, table).refused] == ["table property metastore.analyze.atuo"]
     assert {row["exact"] for row in metastore.quantiles(spark, table, "v")} == {True}
 
 
@@ -208,13 +208,13 @@ def test_a_directory_that_is_made_again_shows_the_former_numbers_as_such(spark, 
         analyze(spark, by_path(folder))
         shutil.rmtree(folder)
         append(spark, folder, 1000, 1100)
-        known = summary(spark, by_path(folder))["id"]
-        assert (known["current"], known["max"]) == (False, "399")
+        id_summary = summary(spark, by_path(folder))["id"]
+        assert (id_summary["current"], id_summary["max"]) == (False, "399")
         assert [row["current"] for row in metastore.snapshots(spark, by_path(folder))] == [False]
         check(spark, f"SELECT * FROM {by_path(folder)} WHERE id = 1005", [1])
         analyze(spark, by_path(folder))
-        known = summary(spark, by_path(folder))["id"]
-        assert (known["current"], known["min"]) == (True, "1000")
+        id_summary = summary(spark, by_path(folder))["id"]
+        assert (id_summary["current"], id_summary["min"]) == (True, "1000")
 
 
 def describe_both(spark, folder):
@@ -306,8 +306,12 @@ def test_partitions(spark, tmp_path):
     with pytest.raises(errors.InvalidArgument, match="no data file with p = zz"):
         analyze(spark, by_path(folder), partition={"p": "zz"})
     assert analyze(spark, by_path(folder)).files == 3
-    found = summary(spark, by_path(folder))
-    assert (found["day"]["min"], found["day"]["max"], found["p"]["null_count"]) == ("2024-02-28", "2024-02-29", 1)
+    id_summary = summary(spark, by_path(folder))
+    assert (id_summary["day"]["min"], id_summary["day"]["max"], id_summary["p"]["null_count"]) == (
+        "2024-02-28",
+        "2024-02-29",
+        1,
+    )
     for where in ("id = 3 AND p IS NULL", "day = DATE '2024-02-28' AND id = 1", "p = 'a b/c%' AND id < 2"):
         check(spark, f"SELECT * FROM {by_path(folder)} WHERE {where}")
 
@@ -330,9 +334,9 @@ def test_files_that_only_spark_reaches(spark, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(compute, "find_spark_only_reason", lambda *_, **__: refusals.REMOTE)
     assert analyze(spark, by_path(copy)).files_read == 4
     far = summary(spark, by_path(copy))
-    told = ("min", "max", "approx_unique", "avg", "count", "null_count", "max_len")
-    assert {name: [row[key] for key in told] for name, row in far.items()} == {
-        name: [row[key] for key in told] for name, row in near.items()
+    compared = ("min", "max", "approx_unique", "avg", "count", "null_count", "max_len")
+    assert {name: [row[key] for key in compared] for name, row in far.items()} == {
+        name: [row[key] for key in compared] for name, row in near.items()
     }
 
 
@@ -385,14 +389,14 @@ def test_a_file_that_spark_cannot_read_is_refused_and_the_others_are_analyzed(sp
     settle(folder)
     report = analyze(spark, table)
     assert (report.files, report.rows) == (3, 300)
-    ((subject, reason),) = [(one.subject, one.reason) for one in report.refused]
+    ((subject, reason),) = [(refusal.subject, refusal.reason) for refusal in report.refused]
     assert subject == broken.name
     assert reason.startswith("Spark cannot read file:/")
     assert broken.name in reason
     assert reason.count(":") > 1
     assert ".." not in reason
     (row,) = spark.sql(f"ANALYZE TABLE {table_by_path(table, spark)} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
-    assert [broken.name in one for one in row.refused] == [True]
+    assert [broken.name in refused_file for refused_file in row.refused] == [True]
 
 
 def table_by_path(table, spark) -> str:

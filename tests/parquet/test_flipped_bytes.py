@@ -51,12 +51,15 @@ def statistics(request, spark, folder):
     kinds = defaultdict(list)
     for path in sorted((folder / "_metastore").rglob("*-*.parquet")):
         kinds[path.name.rsplit("-", 5)[0]].append(path)
-    return [*sorted((folder / "_metastore").rglob("*.json")), *(one for found in kinds.values() for one in found[:2])]
+    return [
+        *sorted((folder / "_metastore").rglob("*.json")),
+        *(path_ for paths in kinds.values() for path_ in paths[:2]),
+    ]
 
 
 def answers(spark, folder, keys):
-    found = [rows(spark.sql(query.format(f"parquet.`{folder}`"))) for query in QUERIES]
-    return [*found, located(spark, folder, keys)]
+    query_rows = [rows(spark.sql(query.format(f"parquet.`{folder}`"))) for query in QUERIES]
+    return [*query_rows, located(spark, folder, keys)]
 
 
 def located(spark, folder, keys):
@@ -70,15 +73,15 @@ def test_what_is_found_is_the_same(spark, folder, statistics):
     chance = random.Random(7)
     keys = spark.createDataFrame([("s00007",), ("s00250",), ("nothing",)], "s string")
     with conf(spark, spark__metastore__pruning__enabled="false"):
-        *truth, places = answers(spark, folder, keys)
-    assert len(places) == 2
+        *truth, located = answers(spark, folder, keys)
+    assert len(located) == 2
     for path in statistics:
         sound = path.read_bytes()
-        others = [one for one in statistics if one.suffix == path.suffix and one != path]
+        same_kind = [path_ for path_ in statistics if path_.suffix == path.suffix and path_ != path]
         for change in [*CHANGES, None]:
-            path.write_bytes(change(sound, chance) if change else chance.choice(others).read_bytes())
+            path.write_bytes(change(sound, chance) if change else chance.choice(same_kind).read_bytes())
             find_shim_package(spark).statistics.cache.StatisticsCache.clear()
-            *found, where = answers(spark, folder, keys)
-            assert found == truth, (path.name, change)
-            assert where in (places, None), (path.name, change)
+            *answered, where = answers(spark, folder, keys)
+            assert answered == truth, (path.name, change)
+            assert where in (located, None), (path.name, change)
         path.write_bytes(sound)

@@ -150,9 +150,9 @@ def explain_by_cbo(
     return explained
 
 
-def _fails_alike(one: dict[str, str], other: dict[str, str]) -> bool:
+def _fails_alike(failure: dict[str, str], other: dict[str, str]) -> bool:
     """Whether two results and the first lines of their messages are equal, apart from the numbers of expressions."""
-    return one["result"] == other["result"] == "failed" and _first_line(one) == _first_line(other)
+    return failure["result"] == other["result"] == "failed" and _first_line(failure) == _first_line(other)
 
 
 def _first_line(result: dict[str, str]) -> str:

@@ -20,14 +20,14 @@ PATIENCE = 10
 def blocked(path: str) -> Iterator[None]:
     """While it lasts, who opens the file waits."""
     file = Path(path)
-    kept = file.with_name(f"{file.name}.kept")
-    file.rename(kept)
+    backup = file.with_name(f"{file.name}.kept")
+    file.rename(backup)
     os.mkfifo(file)
     try:
         yield
     finally:
         file.unlink()
-        kept.rename(file)
+        backup.rename(file)
 
 
 def is_read(path: str) -> bool:
@@ -50,8 +50,8 @@ def wake(path: str) -> bool:
     return True
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
+def wait_until(condition: Callable[[], bool], description: str) -> None:
     deadline = time.monotonic() + LIMIT
     while not condition():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, description
         time.sleep(0.05)

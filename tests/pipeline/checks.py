@@ -62,19 +62,19 @@ class Stored:
     def files(self, computed: str = "full") -> dict[str, dict[str, dict[str, Any]]]:
         """Summary rows by data file and present column name, of all blocks computed so."""
         now = {(column.key, column.type): column for column in self.snapshot.columns}
-        found: dict[str, dict[str, dict[str, Any]]] = {}
+        values: dict[str, dict[str, dict[str, Any]]] = {}
         for block in self.manifest.blocks:
             if block.computed != computed:
                 continue
             paths = {row["file"]: row["path"] for row in self.store.get(block.files).to_pylist()}
             for path in paths.values():
-                found.setdefault(path, {})
+                values.setdefault(path, {})
             for ref in block.summary:
                 for row in self.store.get(ref.object).to_pylist():
                     column = now.get((block.columns[row["column"]].key, block.columns[row["column"]].type))
                     if column is not None:
-                        found[paths[row["file"]]][column.name] = with_values(row, column)
-        return found
+                        values[paths[row["file"]]][column.name] = with_values(row, column)
+        return values
 
     def table(self) -> dict[str, dict[str, Any]]:
         """Rows of the table level by column name."""
@@ -98,8 +98,8 @@ def with_values(row: dict[str, Any], column: Column) -> dict[str, Any]:
 def physical(spark: SparkSession, table: str, columns: tuple[Column, ...], *, by_file: bool = True) -> dict[Any, Any]:
     """Spark's aggregates over all rows, deleted ones included, by data file and column name."""
     parts = ["count(*) AS rows", "count_if(_deleted) AS deleted"]
-    for place, column in enumerate(columns):
-        parts += [f"{sql} AS {name}_{place}" for name, sql in _aggregates(column).items()]
+    for number, column in enumerate(columns):
+        parts += [f"{sql} AS {name}_{number}" for name, sql in _aggregates(column).items()]
     key = "_file" if by_file else "'all'"
     result = collect_arrow(spark.sql(f"SELECT {key} AS key, {', '.join(parts)} FROM {table} GROUP BY 1"))
     return {
@@ -107,8 +107,8 @@ def physical(spark: SparkSession, table: str, columns: tuple[Column, ...], *, by
             "rows": row["rows"],
             "deleted": row["deleted"],
             "columns": {
-                column.name: {name: row[f"{name}_{place}"] for name in _aggregates(column)}
-                for place, column in enumerate(columns)
+                column.name: {name: row[f"{name}_{number}"] for name in _aggregates(column)}
+                for number, column in enumerate(columns)
             },
         }
         for row in result.to_pylist()
@@ -120,24 +120,24 @@ def _aggregates(column: Column) -> dict[str, str]:
     if column.encoding is None:
         return {"nulls": f"count_if({x} IS NULL)"}
     value = f"IF(isnan({x}), NULL, {x})" if column.encoding == "double" else x
-    found = {
+    statistics = {
         "nulls": f"count_if({x} IS NULL)",
         "lo": f"min({value})",
         "hi": f"max({value})",
         "distinct": f"count(DISTINCT {x})",
     }
     if column.encoding == "double":
-        found["nans"] = f"count_if(isnan({x}))"
+        statistics["nans"] = f"count_if(isnan({x}))"
     if column.type == "boolean":
-        found["trues"] = f"count_if({x})"
+        statistics["trues"] = f"count_if({x})"
     if column.type in ("int", "bigint"):
-        found["mean"] = f"CAST(avg(CAST({x} AS DECIMAL(38, 10))) AS DOUBLE)"
+        statistics["mean"] = f"CAST(avg(CAST({x} AS DECIMAL(38, 10))) AS DOUBLE)"
     if column.encoding == "double":
         finite = f"abs({x}) < CAST('Infinity' AS DOUBLE)"
-        found["mean"] = f"avg(IF({finite}, CAST({x} AS DOUBLE), NULL))"
+        statistics["mean"] = f"avg(IF({finite}, CAST({x} AS DOUBLE), NULL))"
     if column.type in ("string", "binary"):
-        found["max_len"] = f"max(octet_length({x}))"
-    return found
+        statistics["max_len"] = f"max(octet_length({x}))"
+    return statistics
 
 
 def check(stored: dict[str, Any], truth: dict[str, Any], rows: int) -> None:
@@ -157,13 +157,13 @@ def check(stored: dict[str, Any], truth: dict[str, Any], rows: int) -> None:
 
 
 def _check_bound(stored: dict[str, Any], name: str, expected: Any) -> None:
-    found, exact = stored[name], stored[f"{name}_exact"]
+    bound, exact = stored[name], stored[f"{name}_exact"]
     cut = isinstance(expected, (str, bytes)) and len(expected) > CUT_BYTES
-    if exact is not False and not (cut and found is None):
-        assert found == expected, (stored["column"].name, name)
+    if exact is not False and not (cut and bound is None):
+        assert bound == expected, (stored["column"].name, name)
         return
     raw = expected.encode() if isinstance(expected, str) else bytes(expected)
-    assert found <= raw if name == "lo" else found is None or found >= raw
+    assert bound <= raw if name == "lo" else bound is None or bound >= raw
 
 
 def check_table(spark: SparkSession, table: str) -> Stored:
@@ -175,13 +175,17 @@ def check_table(spark: SparkSession, table: str) -> Stored:
     for path, expected in truth.items():
         for column in columns:
             check(files[path][column.name], expected["columns"][column.name], expected["rows"])
-    whole = physical(spark, table, columns, by_file=False).get("all")
-    if whole is not None:
+    expected_table = physical(spark, table, columns, by_file=False).get("all")
+    if expected_table is not None:
         for name, row in stored.table().items():
-            check({**row, "distinct_error": 0}, _without_distinct(row, whole["columns"][name]), whole["rows"])
+            check(
+                {**row, "distinct_error": 0},
+                _without_distinct(row, expected_table["columns"][name]),
+                expected_table["rows"],
+            )
         assert set(stored.table()) == {column.name for column in columns}
-        assert stored.snapshot.rows == whole["rows"] - whole["deleted"]
-        assert stored.snapshot.physical_rows == whole["rows"]
+        assert stored.snapshot.rows == expected_table["rows"] - expected_table["deleted"]
+        assert stored.snapshot.physical_rows == expected_table["rows"]
     listed = stored.table_files()
     assert set(listed) == set(truth)
     for path, expected in truth.items():

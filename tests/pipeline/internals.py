@@ -57,8 +57,8 @@ def delete_where_equal(spark: SparkSession, table: str, partition: str, ids: lis
 
 def delete_positions(spark: SparkSession, table: str, path: Path, positions: list[tuple[str, int]]) -> None:
     """Commits a position delete file of an unpartitioned table as it is given: data files, and positions in them."""
-    files, places = zip(*positions, strict=True)
-    pq.write_table(pa.table([files, places], schema=_POSITION_DELETES), path)
+    files, row_positions = zip(*positions, strict=True)
+    pq.write_table(pa.table([files, row_positions], schema=_POSITION_DELETES), path)
     iceberg, target = java(spark).org.apache.iceberg, loaded(spark, table)
     written = target.io().newInputFile(path.as_uri())
     metrics = iceberg.parquet.ParquetUtil.fileMetrics(written, iceberg.MetricsConfig.forPositionDelete())

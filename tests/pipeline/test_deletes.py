@@ -86,13 +86,15 @@ def hidden(paths):
         away.rename(path)
 
 
-def find_paths(spark, table, what="data_files"):
+def find_paths(spark, table, metadata_table="data_files"):
     """The paths of a table's files by partition."""
-    rows = spark.sql(f"SELECT partition.p AS p, file_path FROM {table}.{what} ORDER BY record_count").collect()
-    found = {}
+    rows = spark.sql(
+        f"SELECT partition.p AS p, file_path FROM {table}.{metadata_table} ORDER BY record_count"
+    ).collect()
+    bounds = {}
     for row in rows:
-        found.setdefault(row.p, []).append(row.file_path)
-    return found
+        bounds.setdefault(row.p, []).append(row.file_path)
+    return bounds
 
 
 @pytest.fixture(autouse=True)
@@ -107,8 +109,8 @@ def analyze_unchanged(spark, table, rows):
     with hidden(path for paths in everything for path in paths):
         for form in ("FOR ALL COLUMNS", "", "NOSCAN", "FOR COLUMNS id"):
             (report,) = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS {form}").collect()
-            found = (report.files_read, report.bytes_read, report.committed, report.rows)
-            assert found == (0, 0, False, rows), form
+            result = (report.files_read, report.bytes_read, report.committed, report.rows)
+            assert result == (0, 0, False, rows), form
 
 
 def test_equality_deletes_are_counted_once_and_only_in_the_files_that_they_may_change(spark, table):
@@ -195,21 +197,21 @@ def test_counts_are_those_of_live_rows_or_unknown(spark, warehouse, table):
 
     def counted(**arguments):
         names = ("count", "null_count", "null_percentage", "approx_unique", "top_count", "distinct_error", "exact")
-        found = both(spark, warehouse, table, **arguments)
-        return {name: tuple(row[one] for one in names) for name, row in found.items()}
+        rows = both(spark, warehouse, table, **arguments)
+        return {name: tuple(row[field] for field in names) for name, row in rows.items()}
 
-    def check(live, *, some, exact, error):
+    def check(live, *, is_known, exact, error):
         path = metastore.files(spark, table)[0]["path"]
         expected = {
             "id": (live, 0, 0.0, live, 1 if exact else None, error, exact),
             "few": (live, 0, 0.0, 1, live, error, exact),
-            "some": (live, *some, error, exact),
+            "some": (live, *is_known, error, exact),
             "none": (live, live, 100.0, 0, None, error, exact),
         }
         assert counted() == counted(file=path) == expected
 
     metastore.analyze(spark, table, progress=False)
-    check(100, some=(25, 25.0, 1, 75), exact=True, error=0.0)
+    check(100, is_known=(25, 25.0, 1, 75), exact=True, error=0.0)
     spark.sql(f"DELETE FROM {table} WHERE id < 90")
     metastore.analyze(spark, table, progress=False)
-    check(10, some=(None, None, 1, None), exact=False, error=None)
+    check(10, is_known=(None, None, 1, None), exact=False, error=None)

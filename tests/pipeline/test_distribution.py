@@ -35,12 +35,12 @@ def append(spark, table, start, rows=15_000):
 
 def rows_per_file(spark, table, column):
     """Value to path to rows; null left out."""
-    found = {}
+    index = {}
     rows = spark.sql(f"SELECT CAST({column} AS STRING) v, _file, count(*) n FROM {table} GROUP BY 1, 2").collect()
     for value, path, number in rows:
         if value is not None:
-            found.setdefault(value, {})[path.removeprefix("file:")] = number
-    return found
+            index.setdefault(value, {})[path.removeprefix("file:")] = number
+    return index
 
 
 def viewed_rows_per_file(table):
@@ -57,8 +57,8 @@ def plain(files):
 
 
 def check(spark, table):
-    found = viewed_rows_per_file(location(spark, table))
-    for column, values in found.items():
+    viewed = viewed_rows_per_file(location(spark, table))
+    for column, values in viewed.items():
         assert values == rows_per_file(spark, table, column), column
 
 
@@ -87,10 +87,10 @@ def test_files_are_located_exactly(spark, filled):
     metastore.analyze(spark, filled, progress=False, distribution=["id", "name"])
     opened, expected = metastore.open(location(spark, filled)), rows_per_file(spark, filled, "id")
     for value in (0, 17, 2_000, 4_000, 4_001, -5):
-        found = opened.locate("id", value)
-        holding = {row["path"].removeprefix("file:"): row["frequency"] for row in found}
+        located = opened.locate("id", value)
+        holding = {row["path"].removeprefix("file:"): row["frequency"] for row in located}
         assert holding == expected.get(str(value), {}), value
-        assert all(row["exact"] for row in found)
+        assert all(row["exact"] for row in located)
     names = rows_per_file(spark, filled, "name")
     for value in (*list(names)[::500], "name-", "zzz"):
         holding = {row["path"].removeprefix("file:"): row["frequency"] for row in opened.locate("name", value)}
@@ -142,5 +142,7 @@ def test_what_cannot_be(spark, filled):
     spark.sql(f"ALTER TABLE {filled} SET TBLPROPERTIES ('write.format.default' = 'orc')")
     append(spark, filled, 9_000)
     report = metastore.analyze(spark, filled, progress=False, distribution=["name", "day"])
-    assert [(one.subject, one.reason) for one in report.refused] == [("distribution of name", refusals.NOT_DISTRIBUTED)]
+    assert [(refusal.subject, refusal.reason) for refusal in report.refused] == [
+        ("distribution of name", refusals.NOT_DISTRIBUTED)
+    ]
     assert Stored.of(spark, filled).snapshot.distribution == (3,)

@@ -65,7 +65,7 @@ def test_partition_evolution(spark, table):
     partitions = partitions_of(stored)
     assert {"p": "a", "f": "0.5"} in partitions
     assert {"day": "2024-01-01"} in partitions
-    assert any(found.get("again") == "a" for found in partitions)
+    assert any(values.get("again") == "a" for values in partitions)
 
 
 def partitions_of(stored):
@@ -82,8 +82,8 @@ def test_a_partition_column_that_was_dropped_and_one_inside_a_struct(spark, tabl
     spark.sql(f"ALTER TABLE {table} DROP COLUMN gone")
     spark.sql(f"INSERT INTO {table} VALUES (3, named_struct('day', 9))")
     metastore.analyze(spark, table, progress=False)
-    found = partitions_of(check_table(spark, table))
-    assert sorted(found, key=str) == sorted([{"s.day": "7"}, {"s.day": None}, {"s.day": "9"}], key=str)
+    partitions = partitions_of(check_table(spark, table))
+    assert sorted(partitions, key=str) == sorted([{"s.day": "7"}, {"s.day": None}, {"s.day": "9"}], key=str)
 
 
 def test_every_type_that_partitions_by_its_value(spark, table):
@@ -104,9 +104,9 @@ def test_every_type_that_partitions_by_its_value(spark, table):
     values = ", ".join(value for _, value in kinds.values())
     spark.sql(f"INSERT INTO {table} VALUES (1, {values}), (2{', NULL' * len(kinds)})")
     metastore.analyze(spark, table, progress=False)
-    found = partitions_of(check_table(spark, table))
-    assert {row["t"] for row in found} == {"1969-12-31 23:59:59.999999", None}
-    assert {row["s"] for row in found} == {"ž=/%", None}
+    partitions = partitions_of(check_table(spark, table))
+    assert {row["t"] for row in partitions} == {"1969-12-31 23:59:59.999999", None}
+    assert {row["s"] for row in partitions} == {"ž=/%", None}
 
 
 def test_version_one_tables(spark, table):

@@ -24,8 +24,8 @@ def lake(tmp_path):
     return Lake(tmp_path)
 
 
-def resolved(lake, *, configured=(), properties=None, **asked):
-    statement = AnalyzeStatement(table="db.t", **{"columns": None, "partition": {}, "depth": "full", **asked})
+def resolved(lake, *, configured=(), properties=None, **request):
+    statement = AnalyzeStatement(table="db.t", **{"columns": None, "partition": {}, "depth": "full", **request})
     facts = replace(lake.inputs().facts, properties=properties or {})
     return resolve_request(facts, statement, dict.fromkeys(KEYS, configured), case_sensitive=False, zone="UTC")
 
@@ -43,26 +43,26 @@ def test_arguments_settings_and_properties_choose_columns(lake):
 def test_unknown_columns_are_mistakes_of_arguments_and_told_of_settings(lake):
     with pytest.raises(ColumnNotFound):
         resolved(lake, ranks=("x",))
-    found = resolved(lake, configured=("x", "n"))
-    assert found.ranks.ordinals == {0}
-    assert list(found.ranks.failed) == ["ranks of x"]
-    assert list(found.distribution.failed) == ["distribution of x"]
+    extras = resolved(lake, configured=("x", "n"))
+    assert extras.ranks.ordinals == {0}
+    assert list(extras.ranks.failed) == ["ranks of x"]
+    assert list(extras.distribution.failed) == ["distribution of x"]
 
 
 def test_columns_without_an_order_have_no_ranks(lake):
     lake.columns = (*lake.columns, replace(column("string", "u", "4"), collation="UTF8_LCASE"))
-    found = resolved(lake, ranks=True, distribution=True)
-    assert found.ranks.ordinals == {0, 1, 2}
-    assert found.ranks.failed == {"ranks of u": NOT_ORDERED}
-    assert found.distribution.ordinals == {0, 1, 2, 3}
+    extras = resolved(lake, ranks=True, distribution=True)
+    assert extras.ranks.ordinals == {0, 1, 2}
+    assert extras.ranks.failed == {"ranks of u": NOT_ORDERED}
+    assert extras.distribution.ordinals == {0, 1, 2, 3}
 
 
 def test_a_partition_has_none(lake):
     lake.append(2)
-    lake.files = [replace(file, partition={"p": str(place)}) for place, file in enumerate(lake.files)]
-    found = resolved(lake, ranks=("n",), partition={"p": "1"})
-    assert found.ranks.ordinals == frozenset()
-    assert found.ranks.failed == {"ranks of n": PARTITION_REFUSAL}
+    lake.files = [replace(file, partition={"p": str(number)}) for number, file in enumerate(lake.files)]
+    extras = resolved(lake, ranks=("n",), partition={"p": "1"})
+    assert extras.ranks.ordinals == frozenset()
+    assert extras.ranks.failed == {"ranks of n": PARTITION_REFUSAL}
 
 
 class Sort:
@@ -71,8 +71,8 @@ class Sort:
     def __init__(self, *failures):
         self.asked, self.failures = [], list(failures)
 
-    def sort_columns(self, ordinals, files, known):
-        self.asked.append((list(ordinals), len(files), len(known)))
+    def sort_columns(self, ordinals, files, earlier):
+        self.asked.append((list(ordinals), len(files), len(earlier)))
         if self.failures:
             raise self.failures.pop()
         return (RanksRef(None, tuple(ordinals), ()),)
@@ -93,10 +93,10 @@ def finished(lake, sort, ordinals, manifest):
 
 def test_ranks_are_made_of_what_is_not_stored(lake):
     lake.analyzed(3)
-    for manifest, asked in ((None, ([0, 1], 3, 0)), (stored(lake, 0), ([1], 3, 0))):
+    for manifest, expected in ((None, ([0, 1], 3, 0)), (stored(lake, 0), ([1], 3, 0))):
         sort = Sort()
         assert finished(lake, sort, (0, 1), manifest)[1] == {0, 1}
-        assert sort.asked == [asked]
+        assert sort.asked == [expected]
 
 
 def test_ranks_of_added_files_are_merged_with_the_stored_ones(lake):
@@ -149,8 +149,8 @@ def test_value_indexes_go_on_from_those_of_earlier_snapshots(lake):
     manifest = replace(manifest, snapshots=(entry,))
     jobs = ValueJobs(context=None, store=None, files={}, access=LOCAL_FILES)
     extra = ValueIndexExtra(lake.inputs().facts, lake.store, frozenset({0}), {})
-    found = extra.extend_jobs(jobs, manifest.snapshots)
-    assert found.distribution == {0, 1}  # what this snapshot has stays
-    assert [one.files.tolist() for one in found.earlier] == [[0, 1, 2]] * len(found.earlier)
+    extended = extra.extend_jobs(jobs, manifest.snapshots)
+    assert extended.distribution == {0, 1}  # what this snapshot has stays
+    assert [earlier_part.files.tolist() for earlier_part in extended.earlier] == [[0, 1, 2]] * len(extended.earlier)
     assert ValueIndexExtra(extra.facts, lake.store, frozenset(), {}).extend_jobs(jobs, ()) is jobs
     assert list(extra.finish(entry, manifest.snapshots).failed) == ["distribution of n"]

@@ -54,11 +54,11 @@ def paths(spark, table):
     return {row[0] for row in spark.sql(f"SELECT file_path FROM {table}.data_files").collect()}
 
 
-def read_by_spark(spark, table, wanted):
+def read_by_spark(spark, table, kinds):
     """How many files Spark opens to read the rows of some."""
     facts = load_facts(spark, table)
-    rows = read_rows_by_spark(spark, facts, facts.columns, [file for file in facts.files if file.path in wanted])
-    assert {row[0] for row in rows.select("_file").collect()} == wanted
+    rows = read_rows_by_spark(spark, facts, facts.columns, [file for file in facts.files if file.path in kinds])
+    assert {row[0] for row in rows.select("_file").collect()} == kinds
     rows.collect()
     (scan,) = scans(rows)
     return metrics(scan)["numSplits"]

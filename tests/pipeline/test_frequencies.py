@@ -29,10 +29,10 @@ def check(spark, table, algorithms):
     for name in COLUMNS:
         rows = spark.sql(f"SELECT CAST({name} AS STRING), count(*) FROM {table} GROUP BY 1").collect()
         truth = {row[0]: row[1] for row in rows}
-        found = metastore.frequencies(spark, table, name)
-        kept = {row["value"]: row["frequency"] for row in found}
-        assert all(row["exact"] for row in found)
-        assert kept in (truth, {value: n for value, n in truth.items() if n > 1}), name
+        answer = metastore.frequencies(spark, table, name)
+        listed = {row["value"]: row["frequency"] for row in answer}
+        assert all(row["exact"] for row in answer)
+        assert listed in (truth, {value: n for value, n in truth.items() if n > 1}), name
         assert (summary[name]["approx_unique"], summary[name]["distinct_error"]) == (len(truth), 0)
         assert summary[name]["frequencies_algorithm"] in algorithms
         assert summary[name]["singles"] == sum(n == 1 for n in truth.values())

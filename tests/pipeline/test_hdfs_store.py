@@ -28,8 +28,8 @@ _NUMBERS = itertools.count()
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    with hdfs.running(tmp_path_factory.mktemp("hdfs")) as found:
-        yield found
+    with hdfs.running(tmp_path_factory.mktemp("hdfs")) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +77,8 @@ def test_a_table_on_hdfs(spark, address, far, how):
     assert (analyzed()["files_read"], analyzed()["files_read"]) == (3, 0)
     fill(spark, far, 300, 400)
     assert analyzed()["files_read"] == 1
-    found = metastore.summary(spark, far).column("id")
-    assert (found["min"], found["max"], found["count"], found["current"]) == (0, 399, 400, True)
+    id_summary = metastore.summary(spark, far).column("id")
+    assert (id_summary["min"], id_summary["max"], id_summary["count"], id_summary["current"]) == (0, 399, 400, True)
     plan = spark.sql(f"EXPLAIN SELECT * FROM {far} WHERE id = 250").collect()[0][0]
     assert re.search(r"Metastore: \d -> 1 files", plan), plan
     assert metastore.frequencies(spark, far, "name", 1)[0]["frequency"] == 58
@@ -107,11 +107,11 @@ def test_tasks_carry_objects_through_their_jvm(spark, table, address):
 
 
 def test_objects_that_are_missing_are_named_in_the_task_that_asks(spark, uri):
-    store, place = open_store_at(spark, uri, writable=True)
+    store, path = open_store_at(spark, uri, writable=True)
     here = store.put("sketches", SKETCH, [1]).name
     gone = f"sketches-{'0' * 8}-0000-8000-8000-{'0' * 12}.parquet"
     hostile = f"../objects/{here}"
-    asked = [here, gone, hostile, ""]
+    paths = [here, gone, hostile, ""]
 
     def said(answer):  # not at the top: workers cannot import this module
         name, content = answer
@@ -122,7 +122,7 @@ def test_objects_that_are_missing_are_named_in_the_task_that_asks(spark, uri):
         except DamagedObject:
             return name, "missing"
 
-    answers = place.distribute_with_content(spark.sparkContext, asked, 2, lambda name: name or None).map(said)
+    answers = path.distribute_with_content(spark.sparkContext, paths, 2, lambda name: name or None).map(said)
     assert answers.collect() == [
         (here, len(store.read_bytes(here))),
         (gone, "missing"),
@@ -136,7 +136,7 @@ def test_one_of_many_creates(spark, uri):
     with ThreadPoolExecutor(8) as threads:
         for number in range(20):
             path = f"log/{number:020}.json"
-            replies = list(threads.map(lambda one, path=path: one.create(path, b"x")[0], blobs * 4))
+            replies = list(threads.map(lambda blob_store, path=path: blob_store.create(path, b"x")[0], blobs * 4))
             assert sorted(reply.value for reply in replies) == sorted(["created"] + ["exists"] * 7)
 
 
@@ -155,8 +155,8 @@ def test_two_analyzers_at_once_lose_nothing(spark, far):
     for writer in writers:
         writer.join()
     assert [report.committed for report in reports] == [True, True]
-    known = {row["column_name"] for row in metastore.columns(spark, far)}
-    assert {"id", "name"} <= known
+    analyzed_columns = {row["column_name"] for row in metastore.columns(spark, far)}
+    assert {"id", "name"} <= analyzed_columns
 
 
 def test_writers_that_meet_lose_no_commit(spark, uri):
@@ -213,9 +213,9 @@ def test_a_mount_of_hdfs_is_as_good_and_one_of_a_disk_is_refused(spark, address,
             spark.conf.unset(f"fs.viewfs.mounttable.it.link./{name}")
 
 
-@pytest.mark.parametrize("place", ["nowhere://x/t", "hdfs://127.0.0.1:1/t"])
-def test_places_that_do_not_answer_are_one_clear_error(spark, table, place):
-    spark.conf.set("spark.metastore.store", place)
+@pytest.mark.parametrize("uri", ["nowhere://x/t", "hdfs://127.0.0.1:1/t"])
+def test_places_that_do_not_answer_are_one_clear_error(spark, table, uri):
+    spark.conf.set("spark.metastore.store", uri)
     try:
         fill(spark, table, 0, 10)
         with pytest.raises(metastore.MetastoreError) as refused:

@@ -114,8 +114,8 @@ def test_a_partition_columns_values_are_counted_from_footers_alone(spark, table)
         f"INSERT INTO {table} SELECT id, element_at(array('p0', 'p1', NULL), CAST(id % 3 AS INT) + 1) FROM range(30)"
     )
     metastore.analyze(spark, table, depth="footer", progress=False)
-    found = Stored.of(spark, table).table()["p"]
-    assert (found["lo"], found["hi"], found["nulls"], found["distinct"]) == ("p0", "p1", 10, 2)
+    summary = Stored.of(spark, table).table()["p"]
+    assert (summary["lo"], summary["hi"], summary["nulls"], summary["distinct"]) == ("p0", "p1", 10, 2)
     with pytest.raises(NoStatistics):
         metastore.frequencies(spark, table, "p")
     metastore.analyze(spark, table, progress=False)

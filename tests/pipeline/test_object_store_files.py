@@ -174,7 +174,7 @@ def test_a_file_is_opened_by_the_keys_of_its_longest_prefix(monkeypatch, locatio
 def test_keys_of_prefixes_open_these_alone(monkeypatch):
     by_location = {"s3://lake": Credentials(), "s3://lake/db/t/": keys("t"), "s3://lake/data": keys("data")}
     prefixes = ["s3://lake/db/t/", "s3://lake/data"]
-    monkeypatch.setattr(table_access, "find_table_credentials", lambda *asked: by_location[asked[-1]])
+    monkeypatch.setattr(table_access, "find_table_credentials", lambda *arguments: by_location[arguments[-1]])
     monkeypatch.setattr(jvm_session, "list_storage_prefixes", lambda *_: prefixes)
     files = [DataFile(path="a", size=1, rows=1, format="parquet", open_location="s3://lake/data/a")]
     facts = SimpleNamespace(identity=TABLE, identifier="t", local=True, files=files)

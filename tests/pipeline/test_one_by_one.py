@@ -36,9 +36,9 @@ def answers(opened):
             for column in COLUMNS
         ),
         *(
-            found(column, file=file["path"]).to_dict()["rows"]
+            function(column, file=file["path"]).to_dict()["rows"]
             for file in opened.files()
-            for found in (opened.frequencies, opened.histogram)
+            for function in (opened.frequencies, opened.histogram)
             for column in COLUMNS
         ),
         opened.locate("id", 4711).to_dict()["rows"],
@@ -51,16 +51,16 @@ def test_columns_analyzed_one_by_one(spark, table, location):
     for column in COLUMNS:
         metastore.analyze(spark, table, [column], progress=False)
     assert len(store.read().blocks) == len(COLUMNS)
-    told = answers(metastore.open(str(location)))
+    answered = answers(metastore.open(str(location)))
     metastore.compact(str(location))
     assert len(store.read().blocks) == 1
     assert {row["state"] for row in metastore.verify(str(location))} == {"ok"}
-    assert answers(metastore.open(str(location))) == told
+    assert answers(metastore.open(str(location))) == answered
     # The table level made of the merged block is the same too.
     (location / "_metastore" / "objects" / store.read().snapshots[-1].summary.name).unlink()
     report = metastore.analyze(spark, table, progress=False)
     assert (report.files_read, report.committed) == (0, True)
-    assert answers(metastore.open(str(location))) == told
+    assert answers(metastore.open(str(location))) == answered
     spark.sql(f"INSERT INTO {table} VALUES (-1, 'new', 0, 0, DATE '2020-01-01')")
     assert metastore.analyze(spark, table, progress=False).files_read == 1
     assert metastore.summary(spark, table).column("id")["min"] == -1

@@ -28,7 +28,7 @@ def is_selected(kind, text, value, constant=None):
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "values", "others"),
+    ("kind", "text", "values", "other_values"),
     [
         ("string", "1", ["1"], ["01", "1.0", "1e0", 2, None, ""]),
         ("string", "sNaN", ["sNaN"], ["1", "nan", "NaN", 1]),
@@ -49,9 +49,9 @@ def is_selected(kind, text, value, constant=None):
         (None, "2024-01-01", ["2024-01-01", date(2024, 1, 1)], ["2024-01-02"]),
     ],
 )  # fmt: skip
-def test_values_compare_as_those_of_the_column_do(kind, text, values, others):
+def test_values_compare_as_those_of_the_column_do(kind, text, values, other_values):
     assert [value for value in values if not is_selected(kind, text, value)] == []
-    assert [value for value in others if is_selected(kind, text, value)] == []
+    assert [value for value in other_values if is_selected(kind, text, value)] == []
 
 
 def test_an_instant_is_what_the_metadata_says_whatever_its_text():

@@ -63,20 +63,34 @@ def _published(folder):
     """The sketches that the metadata name for the current snapshot, and their counts, by column."""
     metadata = _metadata(folder)
     current = metadata["current-snapshot-id"]
-    (sequence,) = (one["sequence-number"] for one in metadata["snapshots"] if one["snapshot-id"] == current)
-    (schema,) = (one for one in metadata["schemas"] if one["schema-id"] == metadata["current-schema-id"])
-    (file,) = (one for one in metadata["statistics"] if one["snapshot-id"] == current)
+    (sequence,) = (
+        snapshot_entry["sequence-number"]
+        for snapshot_entry in metadata["snapshots"]
+        if snapshot_entry["snapshot-id"] == current
+    )
+    (schema,) = (
+        schema_entry
+        for schema_entry in metadata["schemas"]
+        if schema_entry["schema-id"] == metadata["current-schema-id"]
+    )
+    (file,) = (
+        statistics_entry for statistics_entry in metadata["statistics"] if statistics_entry["snapshot-id"] == current
+    )
     data = Path(file["statistics-path"]).read_bytes()
     assert (len(data), data[:4], data[-4:]) == (file["file-size-in-bytes"], b"PFA1", b"PFA1")
     blobs = json.loads(data[len(data) - file["file-footer-size-in-bytes"] + 4 : -12])["blobs"]
-    names, found = dict(_names(schema["fields"])), {}
-    for blob, told in zip(blobs, file["blob-metadata"], strict=True):
+    names, sketches = dict(_names(schema["fields"])), {}
+    for blob, blob_metadata in zip(blobs, file["blob-metadata"], strict=True):
         assert (blob["type"], blob["snapshot-id"], blob["sequence-number"]) == (_THETA, current, sequence)
-        assert [told[one] for one in ("type", "fields", "properties")] == [_THETA, blob["fields"], blob["properties"]]
+        assert [blob_metadata[field] for field in ("type", "fields", "properties")] == [
+            _THETA,
+            blob["fields"],
+            blob["properties"],
+        ]
         sketch = ThetaSketch.from_bytes(_payload(data[blob["offset"] :][: blob["length"]], blob))
         assert int(sketch.estimate) == int(blob["properties"]["ndv"])
-        found[names[blob["fields"][0]]] = sketch, int(blob["properties"]["ndv"])
-    return found
+        sketches[names[blob["fields"][0]]] = sketch, int(blob["properties"]["ndv"])
+    return sketches
 
 
 def _payload(data, blob):
@@ -183,7 +197,7 @@ def test_what_others_published_of_other_columns_stays(spark, table, folder):
 def test_a_partition_is_not_the_table(spark, table, folder):
     _create(spark, table, 10, {"i": "id", "p": "id % 2"}, "PARTITIONED BY (p)")
     report = metastore.analyze(spark, table, partition={"p": 0}, progress=False)
-    assert [one.reason for one in report.refused if one.subject == SUBJECT] == [
+    assert [refusal.reason for refusal in report.refused if refusal.subject == SUBJECT] == [
         f"no column is analyzed in every data file: ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS"
     ]
     assert _metadata(folder).get("statistics", []) == []
@@ -195,7 +209,7 @@ def test_deleted_rows_are_not_counted(spark, table, folder):
     _create(spark, table, 10, {"i": "id"}, "TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
     spark.sql(f"DELETE FROM {table} WHERE i = 3")
     report = metastore.analyze(spark, table, progress=False)
-    assert [one.subject for one in report.refused] == [SUBJECT]
+    assert [refusal.subject for refusal in report.refused] == [SUBJECT]
     assert _metadata(folder).get("statistics", []) == []
     spark.sql(f"CALL ice.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))")
     metastore.analyze(spark, table, progress=False)
@@ -218,8 +232,8 @@ def test_spark_alone_reads_them_through_iceberg(spark, table):
     metastore.analyze(spark, table, progress=False)
     reads = {"spark__sql__cbo__enabled": True, "spark__sql__iceberg__report-column-stats": True}
     with conf(spark, spark__metastore__enabled=False, **reads):
-        told = spark.table(table)._jdf.queryExecution().optimizedPlan().stats().attributeStats()
-        assert told.apply(told.keys().head()).distinctCount().get() == 7
+        statistics = spark.table(table)._jdf.queryExecution().optimizedPlan().stats().attributeStats()
+        assert statistics.apply(statistics.keys().head()).distinctCount().get() == 7
 
 
 def test_a_failure_fails_no_analyze(spark, table, folder):

@@ -49,8 +49,8 @@ def analyze(spark, table, names=(), **more):
 
 
 def stored(warehouse, table):
-    place = discover(f"{warehouse}/{table.removeprefix('ice.').replace('.', '/')}")
-    return place.store, place.manifest.snapshots[-1]
+    discovered = discover(f"{warehouse}/{table.removeprefix('ice.').replace('.', '/')}")
+    return discovered.store, discovered.manifest.snapshots[-1]
 
 
 def ordered(spark, table, column):
@@ -73,13 +73,13 @@ def assert_exact(spark, warehouse, table, names=None):
         if names is not None and column.name not in names:
             continue
         truth = ordered(spark, table, column.name)
-        found = read_exact_quantiles(store, snapshot, column, PROBABILITIES)
-        assert found is not None, column.name
+        quantiles = read_exact_quantiles(store, snapshot, column, PROBABILITIES)
+        assert quantiles is not None, column.name
         if not truth:
-            assert found == [None] * len(PROBABILITIES)
+            assert quantiles == [None] * len(PROBABILITIES)
             continue
-        wanted = [truth[max(1, math.ceil(p * len(truth))) - 1] for p in PROBABILITIES]
-        assert [plain(to_python_value(value, column)) for value in found] == [plain(value) for value in wanted], (
+        expected = [truth[max(1, math.ceil(p * len(truth))) - 1] for p in PROBABILITIES]
+        assert [plain(to_python_value(value, column)) for value in quantiles] == [plain(value) for value in expected], (
             column.name
         )
         checked += 1
@@ -117,9 +117,9 @@ def test_an_append_reads_the_new_files_and_the_stored_ranks(spark, warehouse, fi
     read = []
     original = RankSort.sort_columns
 
-    def counting(self, ordinals, files, known=()):
-        read.append((len(files), len(known) > 0))
-        return original(self, ordinals, files, known)
+    def counting(self, ordinals, files, earlier=()):
+        read.append((len(files), len(earlier) > 0))
+        return original(self, ordinals, files, earlier)
 
     monkeypatch.setattr(RankSort, "sort_columns", counting)
     assert analyze(spark, filled).files_read == 1
@@ -180,8 +180,8 @@ def test_what_cannot_be(spark, filled):
     with pytest.raises(ColumnNotFound):
         analyze(spark, filled, ["nothing"])
     spark.sql(f"ALTER TABLE {filled} ADD COLUMN tags ARRAY<INT>")
-    told = {refusal.subject for refusal in analyze(spark, filled, ["tags", "n"]).refused}
-    assert "ranks of tags" in told
+    refused = {refusal.subject for refusal in analyze(spark, filled, ["tags", "n"]).refused}
+    assert "ranks of tags" in refused
 
 
 def test_constants_defaults_and_absent_columns(spark, warehouse, table):
@@ -214,10 +214,10 @@ def test_quantiles_are_exact_in_all_ways_to_ask(spark, warehouse, filled):
         truth = ordered(spark, filled, name)
         rows = spark.sql(f"SELECT * FROM metastore.quantiles('{filled}', '{name}', '0,0.001,0.25,0.5,0.9,1')").collect()
         assert all(row.exact for row in rows)
-        wanted = [str(truth[max(1, math.ceil(row.probability * len(truth))) - 1]) for row in rows]
-        assert [row.value for row in rows] == wanted
+        expected = [str(truth[max(1, math.ceil(row.probability * len(truth))) - 1]) for row in rows]
+        assert [row.value for row in rows] == expected
         opened = metastore.open(location).quantiles(name, [0, 0.001, 0.25, 0.5, 0.9, 1])
-        assert [(row["value"], row["exact"]) for row in opened] == [(value, True) for value in wanted]
+        assert [(row["value"], row["exact"]) for row in opened] == [(value, True) for value in expected]
     named = spark.read.format("metastore").option("view", "ranks").load(filled)
     located = spark.read.format("metastore").option("view", "ranks").load(location)
     assert sorted(map(str, named.collect())) == sorted(map(str, located.collect()))

@@ -77,7 +77,7 @@ def answers(spark, table):
 
 @pytest.mark.slow
 def test_every_kind_is_repaired_by_one_command(spark, table, location):
-    whole = answers(spark, table)
+    expected = answers(spark, table)
     kinds = {row["kind"] for row in verified(location)}
     assert {"files", "summary", "sketches", "frequencies", "histograms", "table-summary", "table-ranks"} <= kinds
     for kind in sorted(kinds):
@@ -85,7 +85,7 @@ def test_every_kind_is_repaired_by_one_command(spark, table, location):
         report = repaired(spark, table, depth="files")
         assert (kind, report.committed, wrong(location)) == (kind, True, [])
         assert report.files_read == (0 if kind.startswith("table-") else 1)
-    assert answers(spark, table) == whole
+    assert answers(spark, table) == expected
 
 
 @pytest.mark.slow
@@ -111,12 +111,12 @@ def test_repair_keeps_the_depth_and_columns_that_there_were(spark, table, locati
     metastore.analyze(spark, table, ["id"], progress=False)
     insert(spark, f"{table} (id, name)", 30)
     metastore.analyze(spark, table, depth="footer", progress=False)
-    known = metastore.columns(spark, table).to_dict()["rows"]
+    columns_before = metastore.columns(spark, table).to_dict()["rows"]
     for kind in ("summary", "frequencies"):
         damage(location, kind)
     repaired(spark, table, depth="files")
     assert wrong(location) == []
-    assert metastore.columns(spark, table).to_dict()["rows"] == known
+    assert metastore.columns(spark, table).to_dict()["rows"] == columns_before
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_an_earlier_snapshot_does_without_what_is_damaged(spark, table, location
     assert find_damage(store, store.read()).objects == {getattr(earlier, part).name}
     report = repaired(spark, table, depth="files")
     assert [refusal.subject for refusal in report.refused] == [f"snapshot {earlier.id}"]
-    kept, [*_, last] = store.read().snapshots[:-1], store.read().snapshots
+    older, [*_, last] = store.read().snapshots[:-1], store.read().snapshots
     assert last.id == newest.id
-    assert kept == (() if part == "table_files" else (replace(earlier, **{part: None}),))
+    assert older == (() if part == "table_files" else (replace(earlier, **{part: None}),))
     assert wrong(location) == []
 
 
@@ -145,8 +145,8 @@ def test_lists_of_an_earlier_snapshot_stay_together(spark, table, location):
     earlier = stored(location).read().snapshots[0]
     flip(location, earlier.frequencies[-1].object.name)
     repaired(spark, table, depth="files")
-    kept = stored(location).read().snapshots[0]
-    assert kept == replace(earlier, frequencies=(), distribution=(), placed=None)
+    earliest = stored(location).read().snapshots[0]
+    assert earliest == replace(earlier, frequencies=(), distribution=(), placed=None)
     assert wrong(location) == []
 
 
@@ -171,8 +171,8 @@ def rewritten(spark, table, location):
 def test_statistics_of_files_that_left_the_table_are_lost_and_named(spark, table, rewritten, kind, reason):
     version = stored(rewritten).read().snapshots[1].id
     query = f"SELECT count(*) FROM {table} VERSION AS OF {version} WHERE id = 5"
-    known = bounds(stored(rewritten), stored(rewritten).read())
-    assert len(known) == 6
+    lower_bounds = bounds(stored(rewritten), stored(rewritten).read())
+    assert len(lower_bounds) == 6
     for name in object_names(rewritten, kind):
         flip(rewritten, name)
     report = repaired(spark, table, depth="files")
@@ -181,8 +181,8 @@ def test_statistics_of_files_that_left_the_table_are_lost_and_named(spark, table
     assert re.search(reason, refusal.reason)
     assert wrong(rewritten) == []
     remaining = bounds(stored(rewritten), stored(rewritten).read())
-    [live] = [path for (path, _), values in known.items() if values == [77]]
-    assert remaining == {(path, key): values for (path, key), values in known.items() if path == live}
+    [live] = [path for (path, _), values in lower_bounds.items() if values == [77]]
+    assert remaining == {(path, key): values for (path, key), values in lower_bounds.items() if path == live}
     assert spark.sql(query).first()[0] == 1
     assert not repaired(spark, table).refused
     assert metastore.analyze(spark, table, progress=False).committed is False
@@ -194,14 +194,14 @@ def test_columns_whose_type_changed_are_computed_again(spark, table, location):
     spark.sql(f"INSERT INTO {table} VALUES (99, 'x', 1)")
     metastore.analyze(spark, table, progress=False)
     spark.sql(f"ALTER TABLE {table} ALTER COLUMN more TYPE BIGINT")
-    known = metastore.columns(spark, table).to_dict()["rows"]
+    columns_before = metastore.columns(spark, table).to_dict()["rows"]
     for name in object_names(location, "frequencies"):
         flip(location, name)
     refused = repaired(spark, table, depth="files").refused
     assert {refusal.subject for refusal in refused} == {"earlier snapshots"}
     lost = [re.search("(.*), such as .*: the statistics of more were damaged", refusal.reason) for refusal in refused]
     assert sorted(match[1] for match in lost) == ["1 data file", "2 data files"]
-    assert metastore.columns(spark, table).to_dict()["rows"] == known
+    assert metastore.columns(spark, table).to_dict()["rows"] == columns_before
     assert wrong(location) == []
 
 

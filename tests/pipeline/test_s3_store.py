@@ -15,13 +15,13 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def address():
-    with s3.running() as found:
-        yield found
+    with s3.running() as server:
+        yield server
 
 
 @pytest.fixture
 def settings(spark, address):
-    given = {
+    settings = {
         "spark.metastore.store": f"s3a://{s3.BUCKET}/central",
         "fs.s3a.access.key": s3.KEY,
         "fs.s3a.secret.key": s3.SECRET,
@@ -29,10 +29,10 @@ def settings(spark, address):
         "fs.s3a.path.style.access": "true",
         "fs.s3a.endpoint.region": "us-east-1",
     }
-    for key, value in given.items():
+    for key, value in settings.items():
         spark.conf.set(key, value)
     yield spark.conf
-    for key in given:
+    for key in settings:
         spark.conf.unset(key)
 
 
@@ -51,8 +51,8 @@ def test_analyze_into_s3(spark, table, settings, address, capfd, how):
     checked = list(verify_manifest(store, manifest))
     assert {finding.state for finding in [*checked, *list_unchecked(store, checked)]} == {"ok"}
     assert spark.table(table).where("id = 7").count() == 1  # this Spark has no S3A: planned without statistics
-    told = "".join(capfd.readouterr())
-    assert s3.SECRET not in told
+    output = "".join(capfd.readouterr())
+    assert s3.SECRET not in output
 
 
 def test_wrong_addresses_are_one_clear_error(spark, table, settings, capfd):

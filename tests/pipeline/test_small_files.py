@@ -48,7 +48,7 @@ def count_distinct(folder):
 
 def sketched(folder):
     """How many columns of how many files have a sketch."""
-    stored = [pq.read_table(one) for one in (folder / "_metastore" / "objects").glob("sketches-*")]
+    stored = [pq.read_table(path) for path in (folder / "_metastore" / "objects").glob("sketches-*")]
     return sum(row["theta"] is not None or row["registers"] is not None for rows in stored for row in rows.to_pylist())
 
 

@@ -33,10 +33,10 @@ def rows(answer):
 
 
 def left_behind(store: Path) -> Path:
-    found = store / "log" / ".00000000-0000-4000-8000-000000000000.tmp"
-    found.write_bytes(b"half")
-    os.utime(found, (0, 0))
-    return found
+    leftover = store / "log" / ".00000000-0000-4000-8000-000000000000.tmp"
+    leftover.write_bytes(b"half")
+    os.utime(leftover, (0, 0))
+    return leftover
 
 
 def test_they_answer_as_by_location(spark, table, location):
@@ -65,19 +65,19 @@ def test_a_central_store_is_found_by_the_session_s_setting(spark, table, locatio
 @pytest.mark.parametrize("verb", ["verify", "gc", "compact"])
 def test_a_table_without_statistics(spark, table, warehouse, verb):
     spark.sql(f"CREATE TABLE {table} (id BIGINT) USING iceberg")
-    asked = [{"delete": True}, {}] if verb == "gc" else [{}]
-    for options in asked:
+    argument_sets = [{"delete": True}, {}] if verb == "gc" else [{}]
+    for options in argument_sets:
         with pytest.raises(NoStatistics, match=table):
             getattr(metastore, verb)(spark, table, **options)
     assert not (warehouse / "db" / table.rpartition(".")[2] / "_metastore").exists()
 
 
 def test_statistics_of_a_dropped_table_are_not_those_of_its_successor(spark, table, location):
-    kept = location.with_name("kept")
-    (location / "_metastore").rename(kept)
+    backup = location.with_name("kept")
+    (location / "_metastore").rename(backup)
     spark.sql(f"DROP TABLE {table} PURGE")
     spark.sql(f"CREATE TABLE {table} (id BIGINT) USING iceberg")
-    kept.rename(location / "_metastore")
+    backup.rename(location / "_metastore")
     for verb in (metastore.verify, metastore.compact):
         with pytest.raises(NoStatistics):
             verb(spark, table)
@@ -91,8 +91,10 @@ def test_names_that_stand_for_nothing(spark):
         metastore.verify(spark)
 
 
-@pytest.mark.parametrize(("days", "every", "left"), [(2, 1, 2), (0.5, 1, 4), (2, 3, 4)])
-def test_writes_that_are_followed_leave_nothing_that_is_old(spark, table, location, monkeypatch, days, every, left):
+@pytest.mark.parametrize(("days", "every", "remaining"), [(2, 1, 2), (0.5, 1, 4), (2, 3, 4)])
+def test_writes_that_are_followed_leave_nothing_that_is_old(
+    spark, table, location, monkeypatch, days, every, remaining
+):
     monkeypatch.setattr(rounds, "_TIDY_EVERY", every)
     log = location / "_metastore" / "log"
     for file in (location / "_metastore").rglob("*.*"):
@@ -101,6 +103,6 @@ def test_writes_that_are_followed_leave_nothing_that_is_old(spark, table, locati
     assert rounds.run_in_turn(
         spark, AnalyzeStatement(table=table, columns=None, partition={}, depth="full"), progress=False
     ).committed
-    assert len(list(log.glob("*.json"))) == left
+    assert len(list(log.glob("*.json"))) == remaining
     assert {row["state"] for row in rows(metastore.verify(spark, table))} == {"ok"}
     assert metastore.summary(spark, table).column("id")["max"] == 39

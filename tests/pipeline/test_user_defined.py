@@ -27,9 +27,9 @@ class Elsewhere:
 
 
 def failures(report):
-    found = {refusal.subject: refusal.reason for refusal in report.refused}
-    assert found.pop("tags")  # a list has counts only
-    return found
+    refusals_by_subject = {refusal.subject: refusal.reason for refusal in report.refused}
+    assert refusals_by_subject.pop("tags")  # a list has counts only
+    return refusals_by_subject
 
 
 def counting(version=1):
@@ -98,7 +98,7 @@ def test_only_what_lacks_it_is_read(spark, filled, warehouse):
     assert not analyzed(spark, filled, counting(2)).committed
     store = metastore.open(f"{warehouse}/{filled.removeprefix('ice.').replace('.', '/')}")._table.discovery
     assert store.manifest.settings["statistics"] == {"seen": 2}
-    assert {one for block in store.manifest.blocks for one in block.statistics.items()} == {("seen", 2)}
+    assert {statistic for block in store.manifest.blocks for statistic in block.statistics.items()} == {("seen", 2)}
 
 
 def test_a_table_has_no_value_while_a_file_lacks_it(spark, filled, warehouse):
@@ -115,9 +115,9 @@ def test_a_failing_one_fails_alone_and_says_so(spark, filled, warehouse):
     unknown = metastore.statistic("far")(Elsewhere())
     report = analyzed(spark, filled, bad, unknown, counting())
     assert report.committed
-    told = failures(report)
-    assert told["statistic bad(id)"].startswith("ZeroDivisionError")
-    assert told["statistic far"].startswith("a worker cannot load it: ModuleNotFoundError")
+    messages = failures(report)
+    assert messages["statistic bad(id)"].startswith("ZeroDivisionError")
+    assert messages["statistic far"].startswith("a worker cannot load it: ModuleNotFoundError")
     assert opened(warehouse, filled)["id"]["seen"] == 200
     again = analyzed(spark, filled, bad, counting())
     assert not again.committed
@@ -134,13 +134,13 @@ def test_a_merge_that_fails_is_told(spark, filled, warehouse):
 
 
 def test_installed_ones_are_part_of_every_analyze(spark, filled, warehouse, monkeypatch):
-    own = counting()
+    counter = counting()
 
     def broken():
         raise ImportError("no such module")
 
     entries = [
-        SimpleNamespace(name="seen", value="a:b", load=lambda: own),
+        SimpleNamespace(name="seen", value="a:b", load=lambda: counter),
         SimpleNamespace(name="broken", value="c:d", load=broken),
         SimpleNamespace(name="none", value="e:f", load=lambda: 1),
     ]

@@ -13,7 +13,7 @@ NOW = 1_700_000_000_000
 
 
 @pytest.mark.parametrize(
-    ("modified", "clock", "rest"),
+    ("modified", "clock", "expected"),
     [
         (NOW - 99, NOW, 1),
         (NOW - 101, NOW, -1),
@@ -24,10 +24,10 @@ NOW = 1_700_000_000_000
         (NOW - 2001, None, -1),
     ],
 )
-def test_the_rest_follows_from_the_clock_that_stamps_the_file(monkeypatch, modified, clock, rest):
+def test_the_rest_follows_from_the_clock_that_stamps_the_file(monkeypatch, modified, clock, expected):
     monkeypatch.setattr(young_files, "time_ns", lambda: NOW * 1_000_000)
     file = DataFile(path="a.parquet", size=1, rows=None, format="parquet", modified=modified)
-    assert young_files._find_wait(file, clock) == rest
+    assert young_files._find_wait(file, clock) == expected
 
 
 def test_another_file_system_has_another_clock(monkeypatch, tmp_path):

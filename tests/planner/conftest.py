@@ -19,8 +19,8 @@ def new_table(spark):
 
     def create(columns: str, *properties: str, partitioned: str = "") -> str:
         name = f"ice.db.planner_{next(_names)}"
-        given = ", ".join([NO_METRICS, *properties])
-        spark.sql(f"CREATE TABLE {name} ({columns}) USING iceberg {partitioned} TBLPROPERTIES ({given})")
+        table_properties = ", ".join([NO_METRICS, *properties])
+        spark.sql(f"CREATE TABLE {name} ({columns}) USING iceberg {partitioned} TBLPROPERTIES ({table_properties})")
         created.append(name)
         return name
 

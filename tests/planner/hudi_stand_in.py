@@ -180,10 +180,10 @@ class Hudi:
         return constructor.newInstance(self._array(arguments))
 
     def _array(self, values: Iterable[Any]) -> Any:
-        held = list(values)
-        array = self.spark.sparkContext._gateway.new_array(self.jvm.Object, len(held))
-        for place, value in enumerate(held):
-            array[place] = value
+        elements = list(values)
+        array = self.spark.sparkContext._gateway.new_array(self.jvm.Object, len(elements))
+        for position, value in enumerate(elements):
+            array[position] = value
         return array
 
     def _map(self, entries: dict[str, str]) -> Any:

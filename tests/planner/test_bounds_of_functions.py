@@ -124,9 +124,9 @@ def test_only_files_with_a_matching_row_are_read(spark, ordered, zone, ansi, pre
         for predicate, files in zip(predicates, expected, strict=True):
             assert len(files) < FILES, predicate
             query = f"SELECT * FROM {ordered} WHERE {predicate}"
-            told = spark.sql("SELECT path FROM metastore.explain(:q) WHERE kept", args={"q": query}).collect()
-            kept = {row.path for row in told}
-            assert kept == set(files), f"{predicate} reads {len(kept)} files, {len(files)} have a match"
+            explained = spark.sql("SELECT path FROM metastore.explain(:q) WHERE kept", args={"q": query}).collect()
+            kept_paths = {row.path for row in explained}
+            assert kept_paths == set(files), f"{predicate} reads {len(kept_paths)} files, {len(files)} have a match"
 
 
 @pytest.mark.parametrize(
@@ -142,10 +142,10 @@ def test_planning_ends_where_a_value_is_matched_for_ever(spark, tmp_path, patter
     spark.sql("SELECT concat(repeat('x', 40), '1') s").coalesce(1).write.parquet(f"{tmp_path}/t")
     spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
     with conf(spark, spark__metastore__planning__timeout="1s"):
-        told = spark.sql(
+        explained = spark.sql(
             "SELECT kept FROM metastore.explain(:q)", args={"q": f"SELECT * FROM {table} WHERE s {pattern}"}
         )
-        assert [row.kept for row in told.collect()] == [True]
+        assert [row.kept for row in explained.collect()] == [True]
 
 
 def test_sizes_are_no_larger_than_the_files_without_cost_based_optimization(spark, ordered):

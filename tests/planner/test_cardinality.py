@@ -75,13 +75,13 @@ def test_a_narrower_range_is_never_estimated_larger(spark, skewed, column):
     draw = random.Random(column)
     ends = sorted(draw.uniform(-10, 6_100 if column == "id" else 45) for _ in range(12))
     queries = [f"SELECT * FROM {skewed} WHERE {column} > {low:.2f} AND {column} <= {ends[-1]:.2f}" for low in ends]
-    found = [estimate(spark.sql(query))[0] for query in queries]
-    assert all(wide >= narrow for wide, narrow in pairwise(found)), found
+    estimates = [estimate(spark.sql(query))[0] for query in queries]
+    assert all(wide >= narrow for wide, narrow in pairwise(estimates)), estimates
 
 
 def test_nan_takes_nothing_away(spark, skewed):
-    known = column_stats(spark.sql(f"SELECT ratio FROM {skewed}"))["ratio"]
-    assert (known.min().get(), known.max().get()) == (0.0, 24.75)
+    ratio_statistics = column_stats(spark.sql(f"SELECT ratio FROM {skewed}"))["ratio"]
+    assert (ratio_statistics.min().get(), ratio_statistics.max().get()) == (0.0, 24.75)
     assert estimate(spark.sql(f"SELECT * FROM {skewed} WHERE ratio > 24"))[0] > 0
 
 
@@ -106,9 +106,9 @@ def test_few_values_that_do_not_match_are_not_taken_for_none(spark, skewed, wher
 
 
 def test_a_range_within_a_bin_has_two_ends(spark, skewed):
-    known = column_stats(spark.sql(f"SELECT id FROM {skewed} WHERE id > 3001 AND id <= 3005"))["id"]
-    assert known.min().get() <= 3002
-    assert known.max().get() == 3005
+    id_statistics = column_stats(spark.sql(f"SELECT id FROM {skewed} WHERE id > 3001 AND id <= 3005"))["id"]
+    assert id_statistics.min().get() <= 3002
+    assert id_statistics.max().get() == 3005
 
 
 def test_columns_are_not_counted_again_in_conditions_on_several(spark, skewed):
@@ -126,8 +126,10 @@ def test_estimates_change_no_row(spark, skewed):
         filtered = f"(SELECT * FROM {skewed} WHERE {where})"
         query = f"SELECT count(*), sum(a.id), sum(b.id) FROM {filtered} a JOIN {skewed} b ON {on}"
         answers = set()
-        for told in (True, False):
-            with conf(spark, spark__metastore__cbo__enabled=told, spark__sql__adaptive__enabled=number % 2 == 0):
+        for is_estimated in (True, False):
+            with conf(
+                spark, spark__metastore__cbo__enabled=is_estimated, spark__sql__adaptive__enabled=number % 2 == 0
+            ):
                 answers.add(tuple(spark.sql(query).head()))
         assert len(answers) == 1, query
 
@@ -190,5 +192,5 @@ def test_values_that_most_files_leave_out_of_their_lists_are_estimated_by_range(
     assert any(row["error"] is None or row["error"] > row["frequency"] for row in listed)
     true = dict(spark.sql(f"SELECT clerk, count(*) FROM {table} GROUP BY 1 ORDER BY 1 LIMIT 40").collect())
     for clerk, rows in true.items():
-        found = estimate(spark.sql(f"SELECT * FROM {table} WHERE clerk = '{clerk}'"))[0]
-        assert rows / 3 <= found <= rows * 3, clerk
+        estimated = estimate(spark.sql(f"SELECT * FROM {table} WHERE clerk = '{clerk}'"))[0]
+        assert rows / 3 <= estimated <= rows * 3, clerk

@@ -91,8 +91,8 @@ def test_values_are_found_whatever_blanks_are_behind_them(spark, mixed, padding,
     try:
         for text in CHARS:
             truth = Counter(row.file for row in spark.sql(_of_files(mixed, text)).collect())
-            found = spark.sql(f"SELECT * FROM metastore.locate('{mixed}', 'c', '{text}')").collect()
-            assert {row.path: row.frequency for row in found} == truth, text
+            located = spark.sql(f"SELECT * FROM metastore.locate('{mixed}', 'c', '{text}')").collect()
+            assert {row.path: row.frequency for row in located} == truth, text
         sql = spark.sql(f"SELECT sum(frequency) AS n FROM metastore.locate('{mixed}', 'st.k', 'x ')")
         assert sql.first().n == 30
     finally:
@@ -132,7 +132,7 @@ def test_iceberg_has_varchar_as_strings(spark):
 
 
 @pytest.mark.parametrize(
-    ("columns", "whole"),
+    ("columns", "all_columns"),
     [
         ("*", True),
         ("id, c, v, st", True),
@@ -144,7 +144,7 @@ def test_iceberg_has_varchar_as_strings(spark):
         ("id, c, v, named_struct('k', 'x  ', 'n', st.n) AS st", False),
     ],
 )
-def test_padding_alone_is_no_mask(spark, table, columns, whole):
+def test_padding_alone_is_no_mask(spark, table, columns, all_columns):
     relation = spark.table(table)._jdf.queryExecution().analyzed()
     read = module(spark, "org.metastore.spark.tables.FullProjection")
     while relation.nodeName() == "SubqueryAlias":
@@ -152,4 +152,4 @@ def test_padding_alone_is_no_mask(spark, table, columns, whole):
     assert relation.nodeName() == "Project", "Spark pads"
     assert read.isFull(relation.projectList(), relation.children().head())
     selected = spark.sql(f"SELECT {columns} FROM {table}")._jdf.queryExecution().analyzed()
-    assert read.isFull(selected.projectList(), selected.children().head()) == whole
+    assert read.isFull(selected.projectList(), selected.children().head()) == all_columns

@@ -36,16 +36,16 @@ LAYOUTS = ["iceberg 2", "iceberg 3", *_DELTA]
 
 def mostly(first: str):
     """Run a test with one layout, and in slow runs with the others."""
-    others = [pytest.param(one, marks=pytest.mark.slow) for one in LAYOUTS[:2] if one != first]
-    return pytest.mark.parametrize("layout", [first, *others, *_DELTA], indirect=True)
+    later_layouts = [pytest.param(layout, marks=pytest.mark.slow) for layout in LAYOUTS[:2] if layout != first]
+    return pytest.mark.parametrize("layout", [first, *later_layouts, *_DELTA], indirect=True)
 
 
-def create(spark, layout: str, place) -> str:
+def create(spark, layout: str, path) -> str:
     """Write four analyzed files of a hundred rows, whose deleted rows stay where they are."""
     name, version = layout.split()
     kind = ICEBERG if name == "iceberg" else DELTA
     table = kind.name.format(f"deleted_rows_{next(_NUMBERS)}")
-    kind.create(spark, table, place, COLUMNS)
+    kind.create(spark, table, path, COLUMNS)
     if name == "iceberg":
         properties = {"format-version": version, "write.delete.granularity": "file"}
         properties.update({f"write.{verb}.mode": "merge-on-read" for verb in ("delete", "update", "merge")})
@@ -138,8 +138,8 @@ def test_files_whose_rows_are_all_deleted_prove_nothing(spark, own_table):
     spark.sql(f"DELETE FROM {own_table} WHERE part = 3 AND g = 4")
     compare(spark, f"SELECT min(g), max(g) FROM {own_table} WHERE part = 3", answered=False)
     compare(spark, f"SELECT max(part) FROM {own_table}", answered=True)
-    for rest in (0, 1, 2, 3):
-        spark.sql(f"DELETE FROM {own_table} WHERE part = 3 AND id % 4 = {rest}")
+    for remainder in (0, 1, 2, 3):
+        spark.sql(f"DELETE FROM {own_table} WHERE part = 3 AND id % 4 = {remainder}")
     compare(spark, f"SELECT max(part), max(g), count(*) FROM {own_table}")
     compare(spark, f"SELECT * FROM {own_table} ORDER BY id DESC LIMIT 5")
     assert spark.sql(f"SELECT * FROM {own_table} LIMIT 300").count() == 300
@@ -216,7 +216,9 @@ def test_odd_position_delete_files(spark, written_table, tmp_path, odd):
     table, paths = written_table
     before = spark.sql(f"SELECT snapshot_id FROM {table}.refs").first().snapshot_id
     for number, deleted in enumerate(ODD_POSITIONS[odd]):
-        positions = [(paths[file], position) for file, some in deleted.items() for position in some]
+        positions = [
+            (paths[file], position) for file, positions_of_file in deleted.items() for position in positions_of_file
+        ]
         delete_positions(spark, table, tmp_path / f"{number}.parquet", positions)
     compare_odd(spark, table)
     metastore.analyze(spark, table, progress=False)

@@ -81,7 +81,7 @@ def test_the_files_that_hold_it_are_read_and_no_others(spark, distributed, where
     read = files_read(check(spark, f"SELECT k, s, n, few FROM {distributed} WHERE {where}"))[0]
     assert read <= expected if "few = 3" not in where else read <= holding(spark, distributed, "s = 'k123'")
     if expected < FILES:
-        assert all("where each value is listed" in found for found in statistics(spark, distributed, where))
+        assert all("where each value is listed" in statistic for statistic in statistics(spark, distributed, where))
 
 
 @pytest.mark.parametrize("where", ["k <> 77", "k NOT IN (1, 2)", "few NOT IN (0, 1, 2, 3, 4, 9)", "n IS NULL"])
@@ -97,9 +97,9 @@ def test_all_rows_of_every_file_are_among_the_values(spark, distributed):
 def test_located_with_exact_frequencies(spark, distributed):
     for column, value, where in (("k", "77", "k = 77"), ("s", "'k77'", "s = 'k77'"), ("n", "77", "n = 77"),
                                  ("few", "3", "few = 3")):  # fmt: skip
-        found = spark.sql(f"SELECT * FROM metastore.locate('{distributed}', '{column}', {value})").collect()
+        located = spark.sql(f"SELECT * FROM metastore.locate('{distributed}', '{column}', {value})").collect()
         rows = spark.sql(f"SELECT _file, count(*) n FROM {distributed} WHERE {where} GROUP BY 1").collect()
-        assert {row.path: (row.frequency, row.exact) for row in found} == {row[0]: (row[1], True) for row in rows}
+        assert {row.path: (row.frequency, row.exact) for row in located} == {row[0]: (row[1], True) for row in rows}
 
 
 @pytest.mark.slow
@@ -136,7 +136,7 @@ def without_a_value(rows):
 def in_no_file(rows):
     """Maps name data files that the snapshot does not have: no value is in half of the files."""
     assert rows["files_dense"].null_count == rows.num_rows
-    return _with_maps(rows, lambda one: one and [(file + 90, count) for file, count in one])
+    return _with_maps(rows, lambda pairs: pairs and [(file + 90, count) for file, count in pairs])
 
 
 def nowhere(rows):
@@ -144,9 +144,11 @@ def nowhere(rows):
 
 
 def _with_maps(rows, change):
-    place = rows.schema.get_field_index("files_sparse")
-    field = rows.schema.field(place)
-    return rows.set_column(place, field, pa.chunked_array([pa.array(map(change, rows[place].to_pylist()), field.type)]))
+    field_index = rows.schema.get_field_index("files_sparse")
+    field = rows.schema.field(field_index)
+    return rows.set_column(
+        field_index, field, pa.chunked_array([pa.array(map(change, rows[field_index].to_pylist()), field.type)])
+    )
 
 
 @pytest.mark.slow
@@ -159,9 +161,9 @@ def test_lists_that_do_not_add_up_skip_no_file(spark, new_table, change):
     metastore.analyze(spark, name, progress=False, distribution=["k"])
     rewritten(spark, name, change)
     check(spark, f"SELECT * FROM {name} WHERE k = 77")
-    told = statistics(spark, name, "k = 77")
+    statistics_named = statistics(spark, name, "k = 77")
     if change is not without_a_value:  # of files that never had it the lists account for all rows
-        assert not any("where each value" in found for found in told)
+        assert not any("where each value" in statistic for statistic in statistics_named)
 
 
 def as_they_were(rows):
@@ -216,7 +218,9 @@ def test_of_files_of_which_not_all_is_told_nothing_is_concluded(spark, changeabl
     _committed(stored, change(stored))
     for where in ("k = 77", "s = 'k77'", "k NOT IN (1, 2)"):
         check(spark, f"SELECT k, s, n, few FROM {changeable_table} WHERE {where}")
-        listed = [found for found in statistics(spark, changeable_table, where) if "where each value" in found]
+        listed = [
+            statistic for statistic in statistics(spark, changeable_table, where) if "where each value" in statistic
+        ]
         assert not listed or change in (nothing_is_said, parts_are_gone)
 
 

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.spark
 
 def estimate(df) -> tuple[int, int]:
     """Rows and bytes that the optimizer expects of the plan."""
-    found = optimized(df).stats()
-    return int(found.rowCount().get()), int(found.sizeInBytes())
+    statistics = optimized(df).stats()
+    return int(statistics.rowCount().get()), int(statistics.sizeInBytes())
 
 
 def scanned(df) -> int:
@@ -64,13 +64,13 @@ def test_filters_are_estimated_right(spark, analyzed, where, expected):
 def test_the_numbers_are_those_of_the_rows_that_match(spark, analyzed):
     df = spark.sql(f"SELECT id, s, v FROM {analyzed} WHERE id < 150")
     assert estimate(df)[0] == 150
-    known = column_stats(df)
-    assert known["id"].min().get() == 0
-    assert known["id"].max().get() == 150
-    assert int(known["id"].distinctCount().get()) == 150
-    assert int(known["v"].distinctCount().get()) == 10
-    assert not known["s"].min().isDefined()
-    assert 0 < known["s"].avgLen().get() <= 5
+    statistics = column_stats(df)
+    assert statistics["id"].min().get() == 0
+    assert statistics["id"].max().get() == 150
+    assert int(statistics["id"].distinctCount().get()) == 150
+    assert int(statistics["v"].distinctCount().get()) == 10
+    assert not statistics["s"].min().isDefined()
+    assert 0 < statistics["s"].avgLen().get() <= 5
 
 
 def test_sizes_follow_the_columns_that_are_read(spark, analyzed):
@@ -111,10 +111,10 @@ def test_types_that_spark_cannot_estimate_get_no_statistics(spark, new_table):
     )
     written.describe_iceberg_table(spark, table).write("1")
     df = spark.sql(f"SELECT * FROM {table} WHERE t > timestamp_ntz'2024-01-01 12:00:00' AND x > 0.5 AND y > 0")
-    known = column_stats(spark.table(table))
-    assert "t" not in known
-    assert "x" not in known
-    assert {"z", "f", "b"} <= set(known)
+    statistics = column_stats(spark.table(table))
+    assert "t" not in statistics
+    assert "x" not in statistics
+    assert {"z", "f", "b"} <= set(statistics)
     df.collect()
     for column, value in (("x", "3.0"), ("y", "3.0"), ("z", "timestamp'2024-01-01 12:00:00'"), ("f", "true")):
         for operator in ("=", "<", ">=", "<>"):
@@ -203,8 +203,8 @@ def test_targets_of_commands_are_shielded_and_read_in_full(spark, counted, mode,
     assert any("reads its own target" in text for text, _ in planned)
     spark.sql(statement)
     with conf(spark, spark__metastore__enabled=False):
-        left = spark.sql(f"SELECT count_if(x = -1), count(*) FROM {counted}").first()
-    assert tuple(left) == ((0, 360) if command.startswith("DELETE") else (40, 400))
+        counted_rows = spark.sql(f"SELECT count_if(x = -1), count(*) FROM {counted}").first()
+    assert tuple(counted_rows) == ((0, 360) if command.startswith("DELETE") else (40, 400))
 
 
 def leaf_stats(spark, statement):

@@ -29,9 +29,9 @@ def test_operators_and_what_they_gave(spark, skewed):
 
 
 def test_below_a_limit_nothing_is_counted(spark, skewed):
-    first, *others = metastore.estimates(spark, f"SELECT * FROM {skewed} LIMIT 5", analyze=True)
+    first, *deeper = metastore.estimates(spark, f"SELECT * FROM {skewed} LIMIT 5", analyze=True)
     assert first["rows"] == 5
-    assert {row["rows"] for row in others} == {None}
+    assert {row["rows"] for row in deeper} == {None}
 
 
 def test_metrics_of_others_are_left_alone(spark, skewed):
@@ -63,7 +63,7 @@ def test_a_query_is_run_when_the_call_is_executed(spark, skewed):
 def test_a_statement_that_names_an_answer_twice_runs_its_query_once(spark, skewed):
     def runs():
         done = spark._jsparkSession.sharedState().statusStore().executionsList()
-        plans = [done.apply(place).physicalPlanDescription() for place in range(done.size())]
+        plans = [done.apply(number).physicalPlanDescription() for number in range(done.size())]
         return sum("metastore.estimates " in plan for plan in plans)
 
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
@@ -83,5 +83,5 @@ def test_two_calls_in_one_statement_are_two_answers(spark, skewed):
         f"SELECT max(rows) n FROM metastore.estimates('SELECT * FROM {skewed} WHERE id < {n}', analyze => true)"
         for n in (7, 9)
     ]
-    found = spark.sql(f"SELECT a.n, b.n FROM ({calls[0]}) a CROSS JOIN ({calls[1]}) b").first()
-    assert tuple(found) == (7, 9)
+    both_counts = spark.sql(f"SELECT a.n, b.n FROM ({calls[0]}) a CROSS JOIN ({calls[1]}) b").first()
+    assert tuple(both_counts) == (7, 9)

@@ -142,13 +142,13 @@ MATCHED_BY_ALL = {
 @pytest.mark.parametrize("predicate", MATCHED_BY_ALL)
 def test_a_limit_is_served_by_files_all_of_whose_values_match(spark, listed, predicate):
     counts = spark.sql(f"SELECT count_if({predicate}) m, count(*) n FROM {listed} GROUP BY file").collect()
-    whole = [row.n for row in counts if row.m == row.n]
-    assert len(whole) == MATCHED_BY_ALL[predicate]
-    for limit in {1, sum(whole)} if whole else ():
+    fully_matching = [row.n for row in counts if row.m == row.n]
+    assert len(fully_matching) == MATCHED_BY_ALL[predicate]
+    for limit in {1, sum(fully_matching)} if fully_matching else ():
         df = spark.sql(f"SELECT file, ({predicate}) IS TRUE ok FROM {listed} WHERE {predicate} LIMIT {limit}")
         rows = df.collect()
         assert len(rows) == limit
         assert all(row.ok for row in rows)
-        assert files_read(df)[0] == (1 if limit == 1 else len(whole)), labels(df)
-    more = spark.sql(f"SELECT * FROM {listed} WHERE {predicate} LIMIT {sum(whole) + 1}")
+        assert files_read(df)[0] == (1 if limit == 1 else len(fully_matching)), labels(df)
+    more = spark.sql(f"SELECT * FROM {listed} WHERE {predicate} LIMIT {sum(fully_matching) + 1}")
     assert "LIMIT" not in labels(more)[0]

@@ -12,9 +12,11 @@ pytestmark = pytest.mark.spark
 
 
 def decisions(spark, query: str) -> list[dict[str, object]]:
-    found = find_shim_package(spark).explain.ExplainQuery.decisions(spark._jsparkSession, query)
+    decisions_of_shim = find_shim_package(spark).explain.ExplainQuery.decisions(spark._jsparkSession, query)
     names = ("scan", "table", "path", "kept", "reason", "conjunct", "statistic", "rows")
-    return [{n: _plain(getattr(found.apply(i), n)()) for n in names} for i in range(found.size())]
+    return [
+        {n: _plain(getattr(decisions_of_shim.apply(i), n)()) for n in names} for i in range(decisions_of_shim.size())
+    ]
 
 
 def _plain(value):
@@ -24,10 +26,10 @@ def _plain(value):
 
 
 def test_every_file_has_a_reason(spark, analyzed):
-    found = decisions(spark, f"SELECT * FROM {analyzed} WHERE id = 5 AND v >= 0")
-    assert [d["kept"] for d in found] == [True, False, False, False] or sum(d["kept"] for d in found) == 1
-    assert {d["reason"] for d in found} == {"SKIPPED", "KEPT_MAY_MATCH"}
-    skipped = next(d for d in found if not d["kept"])
+    explained = decisions(spark, f"SELECT * FROM {analyzed} WHERE id = 5 AND v >= 0")
+    assert [d["kept"] for d in explained] == [True, False, False, False] or sum(d["kept"] for d in explained) == 1
+    assert {d["reason"] for d in explained} == {"SKIPPED", "KEPT_MAY_MATCH"}
+    skipped = next(d for d in explained if not d["kept"])
     assert "id" in skipped["conjunct"]
     assert "5" in skipped["conjunct"]
     assert skipped["statistic"]
@@ -37,11 +39,11 @@ def test_every_file_has_a_reason(spark, analyzed):
 
 
 def test_the_sentence_of_a_file_that_is_read_names_what_has_no_rule(spark, analyzed):
-    told = {row["kept"]: row["sentence"] for row in metastore.explain(
+    sentences = {row["kept"]: row["sentence"] for row in metastore.explain(
         spark, f"SELECT * FROM {analyzed} WHERE id = 5 AND id % 2 <> v % 2 AND rand(1) < 2 + v")}  # fmt: skip
-    assert told[False].startswith(f"no row can match ({analyzed}.id = 5L) because of id in [")
-    assert told[True].startswith("rows may match; there is no rule for ")
-    assert told[True].endswith("is not deterministic")
+    assert sentences[False].startswith(f"no row can match ({analyzed}.id = 5L) because of id in [")
+    assert sentences[True].startswith("rows may match; there is no rule for ")
+    assert sentences[True].endswith("is not deterministic")
 
 
 @pytest.mark.slow
@@ -50,7 +52,7 @@ def test_the_table_is_a_name_and_nothing_else(spark, analyzed, tmp_path):
     spark.range(10).write.format("delta").save(f"{tmp_path}/d")
     spark.sql("CREATE TABLE named USING parquet AS SELECT id FROM range(10)")
     try:
-        for table, shown in {
+        for table, expected in {
             analyzed: analyzed,
             f"{analyzed}.files": f"{analyzed}.files",
             "named": "spark_catalog.default.named",
@@ -59,17 +61,17 @@ def test_the_table_is_a_name_and_nothing_else(spark, analyzed, tmp_path):
         }.items():
             for setting in ("true", "false"):
                 with conf(spark, spark__metastore__pruning__enabled=setting):
-                    found = decisions(spark, f"SELECT * FROM {table}")
-                assert {d["table"] for d in found} == {shown}
+                    explained = decisions(spark, f"SELECT * FROM {table}")
+                assert {d["table"] for d in explained} == {expected}
     finally:
         spark.sql("DROP TABLE named")
 
 
 def test_each_scan_has_its_own_rows(spark, analyzed):
     query = f"SELECT * FROM {analyzed} a JOIN {analyzed} b ON a.v = b.v WHERE a.id < 50 AND b.id >= 200"
-    found = decisions(spark, query)
-    assert {d["scan"] for d in found} == {0, 1}
-    assert sorted(sum(d["kept"] for d in found if d["scan"] == s) for s in (0, 1)) == [1, 2]
+    explained = decisions(spark, query)
+    assert {d["scan"] for d in explained} == {0, 1}
+    assert sorted(sum(d["kept"] for d in explained if d["scan"] == s) for s in (0, 1)) == [1, 2]
 
 
 def test_a_scan_that_is_left_alone_says_why(spark, four_files):
@@ -77,8 +79,8 @@ def test_a_scan_that_is_left_alone_says_why(spark, four_files):
 
 
 def test_commands_are_planned_and_never_run(spark, analyzed):
-    found = decisions(spark, f"INSERT INTO {analyzed} SELECT * FROM {analyzed} WHERE id = 5")
-    assert {d["reason"] for d in found} <= {"INSIDE_WRITE"}
+    explained = decisions(spark, f"INSERT INTO {analyzed} SELECT * FROM {analyzed} WHERE id = 5")
+    assert {d["reason"] for d in explained} <= {"INSIDE_WRITE"}
     assert spark.table(analyzed).count() == 400
 
 
@@ -94,8 +96,8 @@ def test_commands_are_planned_and_never_run(spark, analyzed):
 )
 def test_reads_of_writes_say_why_they_are_left_alone(spark, analyzed, statement):
     query = statement.format(t=analyzed)
-    found = decisions(spark, query)
-    assert [(d["reason"], d["kept"]) for d in found] == [("INSIDE_WRITE", True)] * 4
+    explained = decisions(spark, query)
+    assert [(d["reason"], d["kept"]) for d in explained] == [("INSIDE_WRITE", True)] * 4
     assert spark.table(analyzed).count() == 400
     if "SELECT" in query and "WHERE" in query:
         with conf(spark, spark__metastore__pruneInsideWrites=True):
@@ -108,8 +110,8 @@ def test_reads_of_writes_say_why_they_are_left_alone(spark, analyzed, statement)
 def test_an_insert_into_delta_says_why(spark, analyzed):
     spark.sql("CREATE TABLE explained_into (id BIGINT) USING delta")
     try:
-        found = decisions(spark, f"INSERT INTO explained_into SELECT id FROM {analyzed} WHERE id = 5")
-        assert [d["reason"] for d in found] == ["INSIDE_WRITE"] * 4
+        explained = decisions(spark, f"INSERT INTO explained_into SELECT id FROM {analyzed} WHERE id = 5")
+        assert [d["reason"] for d in explained] == ["INSIDE_WRITE"] * 4
         assert spark.table("explained_into").count() == 0
     finally:
         spark.sql("DROP TABLE explained_into")
@@ -124,11 +126,11 @@ def test_answers_from_metadata_say_that_no_file_is_read(spark, analyzed):
     assert explained(f"SELECT count(*) FROM {analyzed}") == [answered]
     with conf(spark, spark__metastore__pruning__enabled=False):
         assert explained(f"SELECT count(*) FROM {analyzed}") == [answered]
-    first, *others = explained(
+    first, *later = explained(
         f"SELECT * FROM (SELECT count(*) AS total FROM {analyzed}) JOIN {analyzed} ON id < total WHERE id = 5"
     )
     assert first == answered
-    assert [(scan, reason) for scan, _, _, kept, reason in others if kept] == [(1, "KEPT_MAY_MATCH")]
+    assert [(scan, reason) for scan, _, _, kept, reason in later if kept] == [(1, "KEPT_MAY_MATCH")]
     assert spark.sql(f"SELECT count(*) FROM {analyzed}").first()[0] == 400
 
 

@@ -135,7 +135,7 @@ def bounds(rows, column: str) -> tuple:
 
 @pytest.mark.parametrize("change", others_nightly(CHANGES, 2))
 def test_a_changed_mapping_makes_columns_unknown_until_the_next_analyze(spark, imported, change):
-    statements, changed, kept = CHANGES[change]
+    statements, changed, kept_files = CHANGES[change]
     before = metastore.summary(spark, imported)
     for statement in statements:
         spark.sql(f"ALTER TABLE {imported} {statement}")
@@ -143,9 +143,9 @@ def test_a_changed_mapping_makes_columns_unknown_until_the_next_analyze(spark, i
     for column in changed:
         check_located(spark, imported, column)
     after = metastore.summary(spark, imported)
-    if kept is not None:
-        assert bounds(after, kept) == bounds(before, kept)
-        check(spark, f"SELECT * FROM {imported} WHERE {kept} > 100", files=[1])
+    if kept_files is not None:
+        assert bounds(after, kept_files) == bounds(before, kept_files)
+        check(spark, f"SELECT * FROM {imported} WHERE {kept_files} > 100", files=[1])
     for column in changed:
         assert bounds(after, column) == (None, None, None)
 
@@ -167,23 +167,23 @@ def test_keys_are_found_by_what_columns_mean_now(spark, imported, keys):
     for statement in CHANGES["exchanged names"][0]:
         spark.sql(f"ALTER TABLE {imported} {statement}")
     values = [11, 101, None, *range(1000, 997 + keys)]
-    asked = spark.createDataFrame([(value,) for value in values], "a INT")
+    key_frame = spark.createDataFrame([(value,) for value in values], "a INT")
     with conf(spark, spark__metastore__enabled=False):
         rows = spark.sql(f"SELECT a, _file, _pos FROM {imported} WHERE a IN (11, 101) OR a IS NULL").collect()
     assert len(rows) == 3
-    assert Counter(metastore.locate(spark, imported, "a", asked).collect()) == Counter(rows)
+    assert Counter(metastore.locate(spark, imported, "a", key_frame).collect()) == Counter(rows)
 
 
 @pytest.mark.parametrize(
     ("file_format", "change"), [("orc", "exchanged names"), ("avro", "renamed, and another one added")]
 )
 def test_other_formats(spark, imported, change):
-    statements, changed, kept = CHANGES[change]
+    statements, changed, kept_files = CHANGES[change]
     check(spark, f"SELECT * FROM {imported} WHERE {changed[0]} > 100", files=[1])
     for statement in statements:
         spark.sql(f"ALTER TABLE {imported} {statement}")
     compare(spark, imported, changed)
-    check(spark, f"SELECT * FROM {imported} WHERE {kept} > 100", files=[1])
+    check(spark, f"SELECT * FROM {imported} WHERE {kept_files} > 100", files=[1])
     assert metastore.analyze(spark, imported, progress=False).files_read > 0
     compare(spark, imported, changed)
 

@@ -64,8 +64,8 @@ def counters(spark) -> dict[str, int]:
     """What the driver's metrics tell, once its listeners have heard of all queries."""
     spark._jsc.sc().listenerBus().waitUntilEmpty()
     source = spark._jvm.org.apache.spark.SparkEnv.get().metricsSystem().getSourcesByName("metastore").head()
-    found = source.metricRegistry().getCounters()
-    return {name: found[name].getCount() for name in found}
+    counters = source.metricRegistry().getCounters()
+    return {name: counters[name].getCount() for name in counters}
 
 
 def test_the_driver_counts_for_its_metrics(spark, session, analyzed):

@@ -55,58 +55,58 @@ def ids(frame) -> list[int]:
 def test_base_files_are_skipped_and_hudi_is_not_asked_about_them(hudi, table):
     index = hudi.index(table)
     for condition in ("id = 250", "_hoodie_record_key = '00250'"):
-        found = hudi.read(table, index).where(condition)
-        assert ids(found) == [250]
-        assert (files_read(found), labels(found)) == ([1], ["4 -> 1 files"])
-    assert all(asked.isEmpty() for asked in index.asked())
+        frame = hudi.read(table, index).where(condition)
+        assert ids(frame) == [250]
+        assert (files_read(frame), labels(frame)) == ([1], ["4 -> 1 files"])
+    assert all(filters.isEmpty() for filters in index.asked())
 
 
 def test_slices_with_log_files_are_read(hudi, table):
-    found = hudi.read(table, hudi.index(table, logged=[name(0), name(3)])).where("id = 150")
-    assert ids(found) == [150]
-    assert labels(found) == ["4 -> 3 files"]
+    frame = hudi.read(table, hudi.index(table, logged=[name(0), name(3)])).where("id = 150")
+    assert ids(frame) == [150]
+    assert labels(frame) == ["4 -> 3 files"]
 
 
 def test_hudi_is_asked_about_files_that_the_statistics_do_not_know(spark, hudi, table):
-    known = statistics(table)
-    replace(known, files=known.files[:3], sequence=2).write("2")
+    stored_statistics = statistics(table)
+    replace(stored_statistics, files=stored_statistics.files[:3], sequence=2).write("2")
     index = hudi.index(table)
-    found = hudi.read(table, index).where("id = 150")
-    assert ids(found) == [150]
-    assert labels(found) == ["4 -> 2 files"]
-    assert not all(asked.isEmpty() for asked in index.asked())
+    frame = hudi.read(table, index).where("id = 150")
+    assert ids(frame) == [150]
+    assert labels(frame) == ["4 -> 2 files"]
+    assert not all(filters.isEmpty() for filters in index.asked())
     with conf(spark, spark__metastore__hudi__bypassSkipping="false"):
         index = hudi.index(table)
         assert ids(hudi.read(table, index).where("id = 150")) == [150]
-        assert not any(asked.isEmpty() for asked in list(index.asked())[1:])
+        assert not any(filters.isEmpty() for filters in list(index.asked())[1:])
 
 
 def test_changes_between_instants_are_left_alone(hudi, table):
-    found = hudi.read(table, hudi.index(table, of="HoodieIncrementalFileIndex")).where("id = 150")
-    assert (ids(found), labels(found)) == ([150], [])
+    frame = hudi.read(table, hudi.index(table, of="HoodieIncrementalFileIndex")).where("id = 150")
+    assert (ids(frame), labels(frame)) == ([150], [])
 
 
 @pytest.mark.parametrize(
-    ("properties", "why"),
+    ("properties", "reason"),
     [
         ({"hoodie__bootstrap__base__path": "/elsewhere"}, "bootstrapped"),
         ({"hoodie__table__base__file__format": "ORC"}, "not Parquet"),
         ({"hoodie__table__create__schema": '{"logicalType": "timestamp-millis"}'}, "milliseconds"),
     ],
 )
-def test_tables_of_which_nothing_can_be_said_are_read_whole(hudi, table, properties, why):
-    found = hudi.read(table, hudi.index(table, **properties)).where("id = 150")
-    assert ids(found) == [150]
-    assert why in physical(found)
-    assert "->" not in "".join(labels(found))
+def test_tables_of_which_nothing_can_be_said_are_read_whole(hudi, table, properties, reason):
+    frame = hudi.read(table, hudi.index(table, **properties)).where("id = 150")
+    assert ids(frame) == [150]
+    assert reason in physical(frame)
+    assert "->" not in "".join(labels(frame))
 
 
 def test_schema_on_read_is_refused(hudi, table):
     (table / ".hoodie/.schema").mkdir(parents=True)
     (table / ".hoodie/.schema/20260101000000000.schemacommit").touch()
-    found = hudi.read(table, hudi.index(table)).where("id = 150")
-    assert ids(found) == [150]
-    assert "schema-on-read" in physical(found)
+    frame = hudi.read(table, hudi.index(table)).where("id = 150")
+    assert ids(frame) == [150]
+    assert "schema-on-read" in physical(frame)
 
 
 @pytest.mark.parametrize("adaptive", ["true", "false"])

@@ -90,14 +90,14 @@ def test_all_comparisons(spark, covered):
     table, truth = covered
     literals = ("-20.0D", "-0.0D", "0.0D", "8.0D", "1040.0D", "5000.0D", "double('NaN')")
     operators = ("=", "<", "<=", ">", ">=", "<>", "<=>")
-    asked = [
+    conditions = [
         f"{column} {operator} CAST({literal} AS {kind})"
         for (column, kind), operator, literal in itertools.product(
             {"x": "DOUBLE", "st.x": "DOUBLE", "f": "FLOAT"}.items(), operators, literals
         )
     ]
-    lists = ", ".join(f"sort_array(collect_list(id) FILTER (WHERE {where}))" for where in asked)
-    for where, expected in zip(asked, spark.sql(f"SELECT {lists} FROM {truth}").first(), strict=True):
+    lists = ", ".join(f"sort_array(collect_list(id) FILTER (WHERE {where}))" for where in conditions)
+    for where, expected in zip(conditions, spark.sql(f"SELECT {lists} FROM {truth}").first(), strict=True):
         assert ids(spark, table, where) == expected, where
 
 
@@ -110,10 +110,10 @@ def test_what_loses_nothing_is_asked_of_iceberg(spark, covered):
 def test_explain_tells_what_iceberg_was_not_asked(spark, covered):
     table, _ = covered
     query = f"SELECT * FROM {table} WHERE x > 5000 AND id < 40"
-    told = "Iceberg is not asked about x > 5000.0, for which its bounds are wrong on NaN, -0.0 or UUIDs"
-    assert told in labels(spark.sql(query))[0]
+    warning = "Iceberg is not asked about x > 5000.0, for which its bounds are wrong on NaN, -0.0 or UUIDs"
+    assert warning in labels(spark.sql(query))[0]
     explained = metastore.explain(spark, query)
-    assert {told in row["sentence"] for row in explained if row["kept"]} == {True}
+    assert {warning in row["sentence"] for row in explained if row["kept"]} == {True}
 
 
 def test_aggregates_without_reading_count_them_too(spark, covered):
@@ -121,9 +121,9 @@ def test_aggregates_without_reading_count_them_too(spark, covered):
     answered = ["x > 5000 AND id >= 60", "x > 5000 AND id BETWEEN 20 AND 59", "x <= 0", "x >= -20", "st.x > 1000"]
     query = " UNION ALL ".join(f"SELECT count(*), max(id), max(x), count(f) FROM {{0}} WHERE {c}" for c in answered)
     with conf(spark, spark__metastore__aggregates__enabled=True):
-        found = spark.sql(query.format(table))
-        assert repr(rows(found)) == repr(rows(spark.sql(query.format(truth))))
-    assert "answered" in labels(found)[0]
+        frame = spark.sql(query.format(table))
+        assert repr(rows(frame)) == repr(rows(spark.sql(query.format(truth))))
+    assert "answered" in labels(frame)[0]
 
 
 def test_deletes_and_appended_files(spark, covered):

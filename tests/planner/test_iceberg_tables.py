@@ -12,8 +12,8 @@ pytestmark = pytest.mark.spark
 
 
 def snapshots(spark, table: str) -> list[int]:
-    found = spark.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").collect()
-    return [row[0] for row in found]
+    snapshots = spark.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").collect()
+    return [row[0] for row in snapshots]
 
 
 def test_files_that_statistics_do_not_know_are_read(spark, analyzed):

@@ -46,7 +46,7 @@ JOINS = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=pytest.mark.campaign) if one == "many to many" else one for one in JOINS]
+    "name", [pytest.param(join, marks=pytest.mark.campaign) if join == "many to many" else join for join in JOINS]
 )
 def test_joins_are_estimated_by_the_values_of_both_sides(spark, skewed, name):
     text = JOINS[name].format(t=skewed)
@@ -136,8 +136,11 @@ def test_keys_of_joins_have_counts_in_this_query_only(spark, skewed):
         optimized(spark.sql(f"SELECT 1 FROM {skewed} a JOIN {skewed} b ON a.skewed = b.skewed")).collectLeaves().head()
     )
     counts = joined.stats().attributeStats()
-    told = {one.name(): int(counts.get(one).get().distinctCount().get()) for one in [joined.output().head()]}
-    assert told["skewed"] == 1
+    estimated = {
+        attribute.name(): int(counts.get(attribute).get().distinctCount().get())
+        for attribute in [joined.output().head()]
+    }
+    assert estimated["skewed"] == 1
     assert int(column_stats(spark.sql(f"SELECT skewed FROM {skewed}"))["skewed"].distinctCount().get()) >= 39
 
 

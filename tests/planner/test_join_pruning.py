@@ -261,8 +261,8 @@ def test_partitions_of_doubles_are_found_by_each_zero_and_nan(spark, partitioned
     table = partitioned("x double, v int", "x", "(-0.0D, 1), (1D, 2), (double('NaN'), 3)")
     for value, v in {"0.0D": 1, "-0.0D": 1, "1D": 2, "double('NaN')": 3}.items():
         for side in (f"{value} AS x", f"x FROM VALUES ({value}) AS d(x)", f"x FROM {table} WHERE v = {v}"):
-            found = spark.sql(f"SELECT a.v FROM {table} a JOIN (SELECT {side}) USING (x)").collect()
-            assert [row.v for row in found] == [v], side
+            rows = spark.sql(f"SELECT a.v FROM {table} a JOIN (SELECT {side}) USING (x)").collect()
+            assert [row.v for row in rows] == [v], side
 
 
 def test_the_plan_says_that_keys_choose_files(spark, fact, joins):

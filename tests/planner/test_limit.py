@@ -66,9 +66,9 @@ def test_filters_and_limits_in_layers(spark, analyzed):
     assert spark.sql(f"SELECT count(*) FROM {inner}").first()[0] == 250
     assert all(row.id >= 300 for row in spark.sql(f"SELECT * FROM {inner} WHERE id >= 300 LIMIT 5").collect())
     numbered = f"(SELECT id, rand(1) r FROM {analyzed} WHERE id >= 100)"
-    found = spark.sql(f"SELECT * FROM {numbered} WHERE r < 0.999 AND id < 150 LIMIT 40").collect()
-    assert len(found) == 40
-    assert all(100 <= row.id < 150 for row in found)
+    rows = spark.sql(f"SELECT * FROM {numbered} WHERE r < 0.999 AND id < 150 LIMIT 40").collect()
+    assert len(rows) == 40
+    assert all(100 <= row.id < 150 for row in rows)
     union = spark.sql(f"SELECT id FROM {analyzed} UNION ALL SELECT id FROM {analyzed} LIMIT 150")
     assert len(union.collect()) == 150
     join = f"SELECT a.id FROM {analyzed} a LEFT JOIN {analyzed} b ON a.id = b.id - 300 LIMIT 350"
@@ -135,8 +135,8 @@ def mixed(spark, new_table):
 
 def predicate(chance: random.Random, depth: int = 2) -> str:
     if depth and chance.random() < 0.6:
-        left, right = predicate(chance, depth - 1), predicate(chance, depth - 1)
-        return chance.choice([f"({left} AND {right})", f"({left} OR {right})", f"NOT ({left})"])
+        first, right = predicate(chance, depth - 1), predicate(chance, depth - 1)
+        return chance.choice([f"({first} AND {right})", f"({first} OR {right})", f"NOT ({first})"])
     k, order = chance.randrange(-20, 420), chance.choice(["<", "<=", ">", ">=", "<>", "=", "<=>"])
     return chance.choice([
         f"id {order} {k}", f"id BETWEEN {k} AND {k + 150}", f"a {order} {k // 10}", f"a + 1 {order} {k // 10}",
@@ -174,9 +174,9 @@ def test_random_filters_under_random_limits(spark, mixed, adaptive, deletes, fil
             total = sum(bool(row[str(i)]) for row in truth)
             for limit in (1, chance.randrange(2, 60), chance.randrange(60, 420)):
                 df = spark.sql(f"SELECT id, ({where}) AS fits FROM {mixed} WHERE {where} LIMIT {limit}")
-                found = df.collect()
-                assert len({row.id for row in found}) == len(found) == min(limit, total), (where, limit)
-                assert all(row.fits for row in found), (where, limit)
+                rows = df.collect()
+                assert len({row.id for row in rows}) == len(rows) == min(limit, total), (where, limit)
+                assert all(row.fits for row in rows), (where, limit)
                 limited += any("LIMIT" in label for label in labels(df))
     assert proven > filters // 2
     assert limited > filters // 2

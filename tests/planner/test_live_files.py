@@ -14,9 +14,9 @@ PARTITIONS = "SELECT id, CAST(id % 10 AS INT) AS v, 'p' || id DIV 100 AS p FROM 
 
 def explained(spark, query: str) -> list[tuple[bool, str]]:
     """What `metastore.explain` says of each file, in order."""
-    found = spark.sql("SELECT * FROM metastore.explain(:query)", args={"query": query}).collect()
-    assert len({row.path for row in found}) == len(found)
-    return sorted((row.kept, row.reason) for row in found)
+    explained_rows = spark.sql("SELECT * FROM metastore.explain(:query)", args={"query": query}).collect()
+    assert len({row.path for row in explained_rows}) == len(explained_rows)
+    return sorted((row.kept, row.reason) for row in explained_rows)
 
 
 @pytest.fixture
@@ -41,15 +41,15 @@ def test_files_that_iceberg_skips_are_counted_and_listed(spark, partitioned, whe
     query = f"SELECT * FROM {partitioned} WHERE {where}"
     df = spark.sql(query)
     assert labels(df) == [label]
-    kept = len(df.collect()) > 0
-    found = explained(spark, query)
-    assert len(found) == 8
-    assert [reason for is_kept, reason in found if is_kept] == ["KEPT_MAY_MATCH"] * kept
-    assert {reason: found.count((False, reason)) for is_kept, reason in found if not is_kept} == skipped
+    has_rows = len(df.collect()) > 0
+    decisions = explained(spark, query)
+    assert len(decisions) == 8
+    assert [reason for is_kept, reason in decisions if is_kept] == ["KEPT_MAY_MATCH"] * has_rows
+    assert {reason: decisions.count((False, reason)) for is_kept, reason in decisions if not is_kept} == skipped
     if scans(df):
         read = metrics(scans(df)[0])
-        told = (read["metastoreFilesBefore"], read["metastoreFilesAfter"], read["metastoreFilesByFormat"])
-        assert told == (8, kept, skipped.get("SKIPPED_BY_FORMAT", 0))
+        files_in_history = (read["metastoreFilesBefore"], read["metastoreFilesAfter"], read["metastoreFilesByFormat"])
+        assert files_in_history == (8, has_rows, skipped.get("SKIPPED_BY_FORMAT", 0))
 
 
 def test_the_files_are_those_of_the_snapshot_that_is_read(spark, partitioned):
@@ -77,15 +77,15 @@ def test_icebergs_metrics_say_what_each_scan_reads(spark, four_files, analyzed, 
     read = [metrics(scan) for scan in scans(df)]
     files = files_read(df)
     assert files in ([1, 1], [3, 3], [1], [3])
-    assert [found["resultDataFiles"] for found in read] == files
-    assert [found["skippedDataFiles"] for found in read] == [4 - number for number in files]
+    assert [metric["resultDataFiles"] for metric in read] == files
+    assert [metric["skippedDataFiles"] for metric in read] == [4 - number for number in files]
     size = spark.sql(f"SELECT max(file_size_in_bytes), sum(file_size_in_bytes) FROM {analyzed}.files").first()
-    for found, number in zip(read, files, strict=True):
-        assert 0 < found["totalDataFileSize"] <= size[0] * number
-    whole = spark.sql(f"SELECT * FROM {analyzed}")
-    whole.collect()
-    found = metrics(scans(whole)[0])
-    assert (found["resultDataFiles"], found["totalDataFileSize"]) == (4, size[1])
+    for metric, number in zip(read, files, strict=True):
+        assert 0 < metric["totalDataFileSize"] <= size[0] * number
+    all_rows = spark.sql(f"SELECT * FROM {analyzed}")
+    all_rows.collect()
+    metric = metrics(scans(all_rows)[0])
+    assert (metric["resultDataFiles"], metric["totalDataFileSize"]) == (4, size[1])
 
 
 def test_deleted_rows_change_no_number_of_files(spark, new_table):
@@ -113,9 +113,9 @@ def test_files_that_delta_skips(spark):
         df = spark.sql(query)
         assert labels(df) in (["8 -> 1 files, 6 by Delta"], ["8 -> 1 files, 7 by Delta"])
         assert len(df.collect()) == 1
-        found = explained(spark, query)
-        assert len(found) == 8
-        assert sum(kept for kept, _ in found) == 1
+        decisions = explained(spark, query)
+        assert len(decisions) == 8
+        assert sum(kept for kept, _ in decisions) == 1
         assert_partition_alone(spark, "live_delta", "Delta")
     finally:
         spark.sql("DROP TABLE live_delta")
@@ -129,8 +129,8 @@ def test_partitions_that_spark_does_not_list(spark, tmp_path):
     df = spark.sql(query)
     assert labels(df) == ["8 -> 1 files, 6 by Spark"]
     assert len(df.collect()) == 1
-    found = explained(spark, query)
-    assert [found.count((False, reason)) for reason in ("SKIPPED_BY_FORMAT", "SKIPPED")] == [6, 1]
+    decisions = explained(spark, query)
+    assert [decisions.count((False, reason)) for reason in ("SKIPPED_BY_FORMAT", "SKIPPED")] == [6, 1]
     assert_partition_alone(spark, f"parquet.`{folder}`", "Spark")
 
 
@@ -138,6 +138,6 @@ def assert_partition_alone(spark, relation, by):
     """A filter of the partition is the format's: it is said how many files are left all the same."""
     query = f"SELECT * FROM {relation} WHERE p = 'p3'"
     assert labels(spark.sql(query)) == [f"8 -> 1 files, 7 by {by}"]
-    found = explained(spark, query)
-    assert (found.count((False, "SKIPPED_BY_FORMAT")), found.count((True, "KEPT_MAY_MATCH"))) == (7, 1)
+    decisions = explained(spark, query)
+    assert (decisions.count((False, "SKIPPED_BY_FORMAT")), decisions.count((True, "KEPT_MAY_MATCH"))) == (7, 1)
     assert labels(spark.sql(f"SELECT * FROM {relation}")) == ["the scan has no filter"]

@@ -35,12 +35,12 @@ def summary(session, name: str) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("left", [False, True], ids=["nothing is left", "statistics are left"])
+@pytest.mark.parametrize("leaves_statistics", [False, True], ids=["nothing is left", "statistics are left"])
 @pytest.mark.parametrize("purge", [pytest.param("", marks=pytest.mark.campaign), " PURGE"])
 @pytest.mark.parametrize("kind", [ICEBERG, DELTA, PARQUET], ids=lambda kind: kind.format)
-def test_a_table_that_is_dropped_and_made_again(spark, tmp_path, kind, purge, left):
-    name, place, other = kind.name.format("made_again"), tmp_path / "t", spark.newSession()
-    kind.create(spark, name, place)
+def test_a_table_that_is_dropped_and_made_again(spark, tmp_path, kind, purge, leaves_statistics):
+    name, path, other = kind.name.format("made_again"), tmp_path / "t", spark.newSession()
+    kind.create(spark, name, path)
     fill(spark, kind, name, 0)
     metastore.analyze(spark, name, progress=False)
     for session in (spark, other):
@@ -49,9 +49,9 @@ def test_a_table_that_is_dropped_and_made_again(spark, tmp_path, kind, purge, le
     statistics = kind.location(spark, name).removeprefix("file:") + "/_metastore"
     shutil.copytree(statistics, tmp_path / "former")
     spark.sql(f"DROP TABLE {name}{purge}")
-    shutil.rmtree(place, ignore_errors=True)
-    kind.create(spark, name, place)
-    if left:
+    shutil.rmtree(path, ignore_errors=True)
+    kind.create(spark, name, path)
+    if leaves_statistics:
         shutil.copytree(tmp_path / "former", statistics, dirs_exist_ok=True)
     try:
         fill(spark, kind, name, LATER, AGAIN)
@@ -63,8 +63,8 @@ def test_a_table_that_is_dropped_and_made_again(spark, tmp_path, kind, purge, le
             assert check(session, f"SELECT * FROM {name} WHERE id >= {LATER}").count() == 400
         metastore.analyze(spark, name, progress=False)
         for session in (spark, other):
-            found = check(session, f"SELECT * FROM {name} WHERE id = {LATER + 5}", [1])
-            assert labels(found) == ["4 -> 1 files"]
+            frame = check(session, f"SELECT * FROM {name} WHERE id = {LATER + 5}", [1])
+            assert labels(frame) == ["4 -> 1 files"]
             assert ids(session, name, 5) == []
             assert summary(session, name) == (str(LATER), str(LATER + 399))
     finally:

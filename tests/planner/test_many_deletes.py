@@ -24,7 +24,10 @@ MOST_BYTES_PER_PAIR = 16
 """No object is made for a pair: the smallest has as many bytes."""
 
 
-@pytest.fixture(params=[("position", 1), ("position", 4), ("equality", 1)], ids=lambda one: f"{one[0]}-{one[1]}")
+@pytest.fixture(
+    params=[("position", 1), ("position", 4), ("equality", 1)],
+    ids=lambda kind_and_count: f"{kind_and_count[0]}-{kind_and_count[1]}",
+)
 def many_deletes(spark, new_table, request):
     """A table of a million pairs, or of more than half as many, its kind of deletes, and in how many parts it came."""
     table = new_table(SCHEMA, "'format-version' = '2'")
@@ -84,14 +87,16 @@ def lists_of_deletes(seed: int) -> list[list[int]]:
 
 def digest_of(deletes: list[int]) -> str:
     hashes = [hashlib.sha256(f"{delete}\n\n".encode()).digest() for delete in deletes]
-    words = zip(*(struct.unpack(">4Q", one) for one in hashes), strict=True)
+    words = zip(*(struct.unpack(">4Q", digest) for digest in hashes), strict=True)
     return f"{len(deletes)}-" + "".join(f"{sum(word) % 2**64:016x}" for word in words)
 
 
 def test_a_digest_is_that_of_the_delete_files_whatever_lists_came_before(spark):
     lists = lists_of_deletes(1)
-    told = find_shim_package(spark).tables.DeletesProbe.digests("\n".join(",".join(map(str, one)) for one in lists))
-    *answers, paths = told.splitlines()
+    digests = find_shim_package(spark).tables.DeletesProbe.digests(
+        "\n".join(",".join(map(str, positions)) for positions in lists)
+    )
+    *answers, paths = digests.splitlines()
     for deletes, answer in zip(lists, answers, strict=True):
         has_equality = any(number % 2 for number in deletes)
         assert answer == f"{digest_of(deletes)} {str(has_equality).lower()}"

@@ -69,7 +69,7 @@ def test_a_partition_column_in_the_files_too(spark, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "why"),
+    ("setting", "value", "reason"),
     [
         ("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY", "legacy calendar"),
         pytest.param(
@@ -82,7 +82,7 @@ def test_a_partition_column_in_the_files_too(spark, tmp_path):
         ("spark.sql.parquet.int96TimestampConversion", "true", "another time zone"),
     ],
 )
-def test_values_that_a_setting_changes(spark, tmp_path, setting, value, why):
+def test_values_that_a_setting_changes(spark, tmp_path, setting, value, reason):
     path = tmp_path / "times"
     path.mkdir()
     for day in (1, 2):
@@ -93,7 +93,7 @@ def test_values_that_a_setting_changes(spark, tmp_path, setting, value, why):
     check(spark, query, [1])
     with conf(spark, **{setting.replace(".", "__"): value}):
         df = check(spark, query, [2])
-        assert why in labels(df)[0]
+        assert reason in labels(df)[0]
 
 
 def test_a_query_keeps_its_statistics_in_every_thread(spark, folder):

@@ -140,8 +140,8 @@ def test_partitions_of_the_catalog_are_estimated(spark, tmp_path, managed):
                 df = check(spark, f"SELECT * FROM planner_days WHERE {where}")
                 assert estimate(df)[0] == pytest.approx(true, rel=0.05), where
             assert estimate(spark.table("planner_days"))[0] == 400
-            known = column_stats(spark.table("planner_days"))
-            assert [int(known[name].distinctCount().get()) for name in ("id", "day", "kind")] == [400, 4, 2]
+            statistics = column_stats(spark.table("planner_days"))
+            assert [int(statistics[name].distinctCount().get()) for name in ("id", "day", "kind")] == [400, 4, 2]
             spark.sql("INSERT INTO planner_days SELECT id, 1, 9, 'odd' FROM range(1000, 1100)")
             assert estimate(spark.sql("SELECT * FROM planner_days WHERE day = 9"))[0] == pytest.approx(100, rel=0.5)
             check(spark, "SELECT * FROM planner_days WHERE day = 9 AND id = 1003")
@@ -165,9 +165,9 @@ def test_readers_of_version_2_are_left_alone(spark, table):
         df = check(spark, f"SELECT * FROM {table} WHERE id < 150")
         assert estimate(df)[0] == 150
         location = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Location'").first().data_type
-        found = spark.read.parquet(location).where("id = 5")
-        assert labels(found) == []
-        assert found.count() == 1
+        frame = spark.read.parquet(location).where("id = 5")
+        assert labels(frame) == []
+        assert frame.count() == 1
 
 
 def test_a_file_that_changed_is_read(spark, folder):
@@ -187,13 +187,13 @@ def test_the_optimizer_knows_the_rows_that_match(spark, folder):
 def test_rows_of_files_that_were_never_analyzed_are_estimated_by_their_size(spark, folder):
     source = f"parquet.`{folder}`"
     write(spark, folder, files=3, rows_a_file=100)
-    whole = spark.sql(f"SELECT * FROM {source}")
-    assert estimate(whole)[0] == pytest.approx(700, rel=0.1)
+    all_rows = spark.sql(f"SELECT * FROM {source}")
+    assert estimate(all_rows)[0] == pytest.approx(700, rel=0.1)
     filtered = f"SELECT * FROM {source} WHERE id >= 350"
     assert estimate(spark.sql(filtered))[0] == pytest.approx(50 + 300, rel=0.1)
-    (told,) = {(row["estimated_from"], row["estimate_exact"]) for row in metastore.explain(spark, filtered)}
-    assert "size" in told[0].split(", ")
-    assert told[1] is False
+    (estimate_of_scan,) = {(row["estimated_from"], row["estimate_exact"]) for row in metastore.explain(spark, filtered)}
+    assert "size" in estimate_of_scan[0].split(", ")
+    assert estimate_of_scan[1] is False
 
 
 def test_writes_read_every_row(spark, folder, tmp_path):

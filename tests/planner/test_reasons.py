@@ -86,9 +86,9 @@ def test_a_row_policy_is_told_without_telling_of_files(spark, analyzed):
 def test_every_reason_is_documented():
     page = (ROOT / "docs" / "explain.md").read_text("utf-8")
     rows = re.findall(r"^\| `([A-Z_]+)` \| (.*?) \|", page, re.MULTILINE)
-    assert rows == [(one["name"], one["sentence"]) for one in read_contract("reasons")]
+    assert rows == [(reason["name"], reason["sentence"]) for reason in read_contract("reasons")]
 
 
 def test_every_reason_is_given_somewhere():
     text = (ROOT / SHIM / "reason/Reason.scala").read_text("utf-8")
-    assert re.findall(r'find\("(\w+)"\)', text) == [one["name"] for one in read_contract("reasons")]
+    assert re.findall(r'find\("(\w+)"\)', text) == [reason["name"] for reason in read_contract("reasons")]

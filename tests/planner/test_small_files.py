@@ -39,9 +39,9 @@ def small(spark):
 
 
 @pytest.mark.parametrize("where", [*FOUND, *NOWHERE])
-@pytest.mark.parametrize(("one", "two"), [(7, 40_000), (25_001, 25_000), (47_999, 0)])
-def test_nearly_only_the_files_that_hold_it_are_read(spark, small, where, one, two):
-    condition = where.format(one=one, two=two)
+@pytest.mark.parametrize(("first_limit", "two"), [(7, 40_000), (25_001, 25_000), (47_999, 0)])
+def test_nearly_only_the_files_that_hold_it_are_read(spark, small, where, first_limit, two):
+    condition = where.format(one=first_limit, two=two)
     holding = spark.sql(f"SELECT count(DISTINCT _file) FROM {small} WHERE {condition}").collect()[0][0]
     read = sum(files_read(check(spark, f"SELECT id, key FROM {small} WHERE {condition}")))
     assert holding <= read <= holding + ERRING
@@ -53,8 +53,8 @@ def test_lists_of_thousands_of_values_are_whole_in_small_files(spark, tmp_path):
     rows.selectExpr("xxhash64(id) number", "md5(string(id)) key", amount).write.parquet(str(tmp_path / "t"))
     name = f"parquet.`{tmp_path / 't'}`"
     spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
-    kept = spark.sql(f"SELECT DISTINCT frequencies_kept FROM metastore.columns('{name}')").collect()
-    assert [row[0] for row in kept] == ["complete"]
+    list_kinds = spark.sql(f"SELECT DISTINCT frequencies_kept FROM metastore.columns('{name}')").collect()
+    assert [row[0] for row in list_kinds] == ["complete"]
     for where in ("number = xxhash64(7L)", "key LIKE '%abcde%'", "pmod(number, 9999) = 17", "amount % 30011 = 5"):
         query = f"FROM {name} WHERE {where}"
         holding = spark.sql(f"SELECT count(DISTINCT _metadata.file_path) {query}").collect()[0][0]

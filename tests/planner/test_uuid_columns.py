@@ -39,7 +39,7 @@ def table(spark):
         if number == 2:
             spark.sql(f"ALTER TABLE {TABLE} ADD PARTITION FIELD bucket(2, u)")
         listed = ", ".join(
-            f"({number * 2 + at}, {'NULL' if one is None else repr(one)})" for at, one in enumerate(values)
+            f"({number * 2 + at}, {'NULL' if uuid_ is None else repr(uuid_)})" for at, uuid_ in enumerate(values)
         )
         spark.sql(f"INSERT INTO {TABLE} SELECT /*+ COALESCE(1) */ * FROM VALUES {listed}")
     metastore.analyze(spark, TABLE, progress=False)
@@ -54,8 +54,8 @@ def test_no_row_of_an_analyzed_snapshot_is_lost(spark, table):
     for condition in CONDITIONS:
         for literal in (LOW, HIGH, LEAST):
             where = condition.format(literal, LAST)
-            found = rows(spark.sql(f"SELECT id, u FROM {table} WHERE {where}"))
-            assert found == rows(spark.sql(f"SELECT id, u FROM uuid_truth WHERE {where}")), where
+            matching = rows(spark.sql(f"SELECT id, u FROM {table} WHERE {where}"))
+            assert matching == rows(spark.sql(f"SELECT id, u FROM uuid_truth WHERE {where}")), where
 
 
 def test_iceberg_alone_loses_rows(spark, table):
@@ -93,10 +93,10 @@ def written_by_pyiceberg(request, spark, table, warehouse, tmp_path):
         types.NestedField(1, "id", types.IntegerType()), types.NestedField(2, "u", types.UUIDType())
     )
     name = f"{table.rpartition('.')[2]}_of_pyiceberg_{request.param.replace(' ', '_')}"
-    place = warehouse / "db" / name
+    path = warehouse / "db" / name
     catalog = catalogs.SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path))
     catalog.create_namespace("db")
-    written = catalog.create_table(f"db.{name}", schema, location=place.as_uri())
+    written = catalog.create_table(f"db.{name}", schema, location=path.as_uri())
     if request.param == "buckets":
         with written.update_spec() as spec:
             spec.add_field("u", pytest.importorskip("pyiceberg.transforms").BucketTransform(4))
@@ -111,7 +111,7 @@ def written_by_pyiceberg(request, spark, table, warehouse, tmp_path):
     metadata.with_name("version-hint.text").write_text("1")
     yield f"ice.db.{name}"
     catalog.drop_table(f"db.{name}")
-    shutil.rmtree(place)
+    shutil.rmtree(path)
 
 
 def test_no_row_that_pyiceberg_wrote_is_lost(spark, written_by_pyiceberg):
@@ -121,7 +121,7 @@ def test_no_row_that_pyiceberg_wrote_is_lost(spark, written_by_pyiceberg):
     metastore.analyze(spark, written_by_pyiceberg, progress=False)
     for condition in CONDITIONS[::2]:
         where = condition.format(LOW, LAST)
-        found = rows(spark.sql(f"SELECT id, u FROM {written_by_pyiceberg} WHERE {where}"))
-        assert found == rows(spark.sql(f"SELECT id, u FROM uuid_truth WHERE {where}")), where
+        matching = rows(spark.sql(f"SELECT id, u FROM {written_by_pyiceberg} WHERE {where}"))
+        assert matching == rows(spark.sql(f"SELECT id, u FROM uuid_truth WHERE {where}")), where
     (label,) = labels(spark.sql(f"SELECT * FROM {written_by_pyiceberg} WHERE u = '{LEAST}'"))
     assert " -> 1 files" in label

@@ -40,11 +40,11 @@ def written(spark, new_table, rows, spread, width):
 def _fields(spread, width):
     depth, fields, start = 0, [], 0
     text = ROW.format(spread=spread, width=width)
-    for place, char in enumerate(text):
+    for position, char in enumerate(text):
         depth += (char == "(") - (char == ")")
         if char == "," and depth == 0:
-            fields.append(text[start:place])
-            start = place + 1
+            fields.append(text[start:position])
+            start = position + 1
     return [*fields, text[start:]]
 
 
@@ -81,13 +81,13 @@ def literal(value):
 
 @pytest.mark.parametrize("column", ["k", "s", "x", "n", "st.u"])
 def test_only_the_files_that_hold_the_value_are_read(spark, unsorted, column):
-    (one, files), (other, more) = one_of(spark, unsorted, column)
+    (first_value, files), (other, more) = one_of(spark, unsorted, column)
     read = []
     for where, least in (
-        (f"{column} = {literal(one)}", files),
-        (f"{column} IN ({literal(one)}, {literal(other)})", max(files, more)),
-        (f"{column} <=> {literal(one)} OR few = 77", files),
-        (f"few = 2 AND {column} = {literal(one)}", 0),
+        (f"{column} = {literal(first_value)}", files),
+        (f"{column} IN ({literal(first_value)}, {literal(other)})", max(files, more)),
+        (f"{column} <=> {literal(first_value)} OR few = 77", files),
+        (f"few = 2 AND {column} = {literal(first_value)}", 0),
     ):
         found = files_read(check(spark, f"SELECT {SHOWN} FROM {unsorted} WHERE {where}"))[0]
         assert found >= least
@@ -119,17 +119,17 @@ def test_explain_names_the_list(spark, unsorted):
 
 @pytest.mark.slow
 def test_deleted_rows_and_later_files_stay_right(spark, unsorted):
-    (one, _), _ = one_of(spark, unsorted, "k")
+    (value, _), _ = one_of(spark, unsorted, "k")
     copy = f"{unsorted}_copy"
     spark.sql(f"CREATE TABLE {copy} USING iceberg TBLPROPERTIES ('write.delete.mode' = 'merge-on-read') "
               f"AS SELECT * FROM {unsorted}")  # fmt: skip
     try:
         spark.sql(f"ANALYZE TABLE {copy} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
-        spark.sql(f"DELETE FROM {copy} WHERE k = {one}")
-        assert check(spark, f"SELECT * FROM {copy} WHERE k = {one}").count() == 0
-        spark.sql(f"INSERT INTO {copy} SELECT * FROM {unsorted} WHERE k = {one}")
-        assert check(spark, f"SELECT * FROM {copy} WHERE k = {one}").count() > 0
+        spark.sql(f"DELETE FROM {copy} WHERE k = {value}")
+        assert check(spark, f"SELECT * FROM {copy} WHERE k = {value}").count() == 0
+        spark.sql(f"INSERT INTO {copy} SELECT * FROM {unsorted} WHERE k = {value}")
+        assert check(spark, f"SELECT * FROM {copy} WHERE k = {value}").count() > 0
         with conf(spark, spark__metastore__pruning__enabled=False):
-            assert spark.sql(f"SELECT * FROM {copy} WHERE k = {one}").count() > 0
+            assert spark.sql(f"SELECT * FROM {copy} WHERE k = {value}").count() > 0
     finally:
         spark.sql(f"DROP TABLE {copy}")

@@ -75,8 +75,8 @@ class Lake:
         """The same rows in order, in files of equally many."""
         order = ", ".join(by)
         ranked = self.spark.sql(f"SELECT *, row_number() OVER (ORDER BY {order}) - 1 AS place FROM {table}").cache()
-        places = self.spark.range(0, ranked.count(), 1, files).withColumnRenamed("id", "place")
-        rows = places.join(functions.broadcast(ranked), "place").drop("place")
+        numbered = self.spark.range(0, ranked.count(), 1, files).withColumnRenamed("id", "place")
+        rows = numbered.join(functions.broadcast(ranked), "place").drop("place")
         name = self.write("sorted_" + "_".join(by), rows)
         ranked.unpersist()
         assert len(metastore.files(self.spark, name)) == files
@@ -95,8 +95,8 @@ def count_kept_files(spark, query):
 
 
 def ask(spark, query, by):
-    (found,) = metastore.whatif(spark, query, sorted_by=by)
-    return found
+    (estimate,) = metastore.whatif(spark, query, sorted_by=by)
+    return estimate
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ def test_it_is_what_a_sorted_table_reads(spark, lake, column):
     in_order = lake.sort(table, [column])
     wrong, fewer = [], 0
     for condition in PREDICATES[column]:
-        found = ask(spark, f"SELECT * FROM {table} WHERE {condition}", column)
+        estimate = ask(spark, f"SELECT * FROM {table} WHERE {condition}", column)
         now = count_kept_files(spark, f"SELECT * FROM {table} WHERE {condition}")
         then = count_kept_files(spark, f"SELECT * FROM {in_order} WHERE {condition}")
-        told = (found["files_total"], found["files_read_now"], found["files_read_then"], found["exact"])
-        if told != (FILES, now, then, not re.search(r"\bv\b|'zz'", condition)):
-            wrong.append((condition, told, now, then, found["method"]))
+        stated = (estimate["files_total"], estimate["files_read_now"], estimate["files_read_then"], estimate["exact"])
+        if stated != (FILES, now, then, not re.search(r"\bv\b|'zz'", condition)):
+            wrong.append((condition, stated, now, then, estimate["method"]))
         fewer += then < now
     assert not wrong
     assert fewer > 1
@@ -126,9 +126,9 @@ def test_files_are_really_read_as_told(spark, lake):
         assert {row.id for row in df.collect()} == {
             row.id for row in spark.sql(f"SELECT id FROM {table} WHERE {condition}").collect()
         }
-        found = ask(spark, f"SELECT id FROM {table} WHERE {condition}", ["k"])
-        assert (files_read(df)[0], FILES) == (found["files_read_then"], found["files_total"]), condition
-        assert found["files_read_then"] < found["files_read_now"]
+        estimate = ask(spark, f"SELECT id FROM {table} WHERE {condition}", ["k"])
+        assert (files_read(df)[0], FILES) == (estimate["files_read_then"], estimate["files_total"]), condition
+        assert estimate["files_read_then"] < estimate["files_read_now"]
 
 
 @pytest.mark.slow
@@ -138,9 +138,10 @@ def test_a_writer_that_keeps_equal_values_together_reads_about_as_many(spark, la
     ranges = spark.table(table).repartitionByRange(FILES, "k").sortWithinPartitions("k")
     in_order = lake.write("ranges", ranges)
     for condition in PREDICATES["k"]:
-        found = ask(spark, f"SELECT * FROM {table} WHERE {condition}", "k")
+        estimate = ask(spark, f"SELECT * FROM {table} WHERE {condition}", "k")
         assert (
-            abs(found["files_read_then"] - count_kept_files(spark, f"SELECT * FROM {in_order} WHERE {condition}")) <= 2
+            abs(estimate["files_read_then"] - count_kept_files(spark, f"SELECT * FROM {in_order} WHERE {condition}"))
+            <= 2
         ), condition
 
 
@@ -156,11 +157,12 @@ def test_of_a_histogram_it_is_off_by_little(spark, lake, kind):
     for condition in ("k = {}", "k > {}", "k < {}", "k IN ({}, {})"):
         for at in (7, 4021, 17777, 33333):
             where = condition.replace("{}", literal).replace("{}", str(at))
-            found = ask(spark, f"SELECT * FROM {table} WHERE {where}", "k")
-            assert found["method"] == "histogram of k"
-            assert found["exact"] is False
+            estimate = ask(spark, f"SELECT * FROM {table} WHERE {where}", "k")
+            assert estimate["method"] == "histogram of k"
+            assert estimate["exact"] is False
             assert (
-                abs(found["files_read_then"] - count_kept_files(spark, f"SELECT * FROM {in_order} WHERE {where}")) <= 1
+                abs(estimate["files_read_then"] - count_kept_files(spark, f"SELECT * FROM {in_order} WHERE {where}"))
+                <= 1
             ), where
 
 
@@ -169,10 +171,10 @@ def test_where_the_first_column_has_one_value_the_second_is_in_order(spark, lake
     table = lake.scattered()
     in_order = lake.sort(table, ["flag", "k"])
     for condition in ("flag AND k = 40", "NOT flag AND k < 30", "flag IS NULL AND k > 80", "k BETWEEN 20 AND 30"):
-        found = ask(spark, f"SELECT * FROM {table} WHERE {condition}", ["flag", "k"])
+        estimate = ask(spark, f"SELECT * FROM {table} WHERE {condition}", ["flag", "k"])
         then = count_kept_files(spark, f"SELECT * FROM {in_order} WHERE {condition}")
-        assert abs(found["files_read_then"] - then) <= 2, (condition, found, then)
-        assert found["exact"] is False
+        assert abs(estimate["files_read_then"] - then) <= 2, (condition, estimate, then)
+        assert estimate["exact"] is False
         assert ask(spark, f"SELECT * FROM {table} WHERE {condition}", "flag")["files_read_then"] >= then
 
 
@@ -184,9 +186,9 @@ def test_limits_and_aggregates_are_answered_of_sorted_files(spark, lake):
         "SELECT * FROM {} WHERE k > 20 LIMIT 3", "SELECT * FROM {} ORDER BY k DESC LIMIT 3", "SELECT count(*) FROM {}",
         "SELECT * FROM {} LIMIT 3", "SELECT max(k) FROM {}",
     ):  # fmt: skip
-        found = ask(spark, query.format(table), "k")
+        estimate = ask(spark, query.format(table), "k")
         now, then = count_kept_files(spark, query.format(table)), count_kept_files(spark, query.format(in_order))
-        assert (found["files_read_now"], found["files_read_then"]) == (now, then), query
+        assert (estimate["files_read_now"], estimate["files_read_then"]) == (now, then), query
 
 
 @pytest.mark.slow
@@ -199,18 +201,18 @@ def test_partitions_are_sorted_each_by_itself(spark, tmp_path, by):
     rows.write.partitionBy("p").parquet(str(scattered))
     rows.repartition(1).createOrReplaceTempView("whatif_rows")
     ranked = spark.sql("SELECT *, ntile(8) OVER (PARTITION BY p ORDER BY k) AS place FROM whatif_rows")
-    for place in range(1, 9):
-        ranked.where(f"place = {place}").drop("place").repartition(1).write.mode("append").partitionBy("p").parquet(
+    for number in range(1, 9):
+        ranked.where(f"place = {number}").drop("place").repartition(1).write.mode("append").partitionBy("p").parquet(
             str(in_order)
         )
     for folder in (scattered, in_order):
         settle(folder)
         metastore.analyze(spark, f"parquet.`{folder}`", progress=False)
     for condition in ("k = 40", "k < 30", "k > 70 AND p = '1'", "k IS NULL", "p = '0'"):
-        found = ask(spark, f"SELECT * FROM parquet.`{scattered}` WHERE {condition}", "k")
+        estimate = ask(spark, f"SELECT * FROM parquet.`{scattered}` WHERE {condition}", "k")
         then = count_kept_files(spark, f"SELECT * FROM parquet.`{in_order}` WHERE {condition}")
-        assert abs(found["files_read_then"] - then) <= 4, (condition, found, then)
-        assert found["exact"] is False
+        assert abs(estimate["files_read_then"] - then) <= 4, (condition, estimate, then)
+        assert estimate["exact"] is False
 
 
 @pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
@@ -218,10 +220,10 @@ def test_each_scan_has_a_row_and_tables_without_the_column_stay(spark, lake):
     table = lake.scattered()
     other = lake.write("other", spark.sql("SELECT id AS key, id AS other FROM range(0, 100, 1, 4)"))
     query = f"SELECT * FROM {table} a JOIN {other} b ON a.v = b.other WHERE a.k = 40 AND b.other < 30"
-    found = {row["table"]: row for row in metastore.whatif(spark, query, sorted_by=["`K`"])}
-    assert [row["files_read_then"] for row in found.values()] == [1, 2]
-    assert found[other]["files_read_now"] == 2
-    assert "no column" in found[other]["method"]
+    estimates = {row["table"]: row for row in metastore.whatif(spark, query, sorted_by=["`K`"])}
+    assert [row["files_read_then"] for row in estimates.values()] == [1, 2]
+    assert estimates[other]["files_read_now"] == 2
+    assert "no column" in estimates[other]["method"]
     in_sql = f"SELECT scan, files_read_then FROM metastore.whatif('SELECT * FROM {table} WHERE k = 40', 'k, id')"
     assert [tuple(row) for row in spark.sql(in_sql).collect()] == [(0, 1)]
 
@@ -230,9 +232,9 @@ def test_each_scan_has_a_row_and_tables_without_the_column_stay(spark, lake):
 def test_rows_that_were_written_since_make_it_inexact(spark, lake):
     table = lake.scattered()
     spark.sql(f"INSERT INTO {table} SELECT * FROM {table} WHERE id < 10")
-    found = ask(spark, f"SELECT * FROM {table} WHERE k = 40", "k")
-    assert found["files_total"] > FILES
-    assert (found["files_read_then"], found["exact"]) == (1, False)
+    estimate = ask(spark, f"SELECT * FROM {table} WHERE k = 40", "k")
+    assert estimate["files_total"] > FILES
+    assert (estimate["files_read_then"], estimate["exact"]) == (1, False)
 
 
 @pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
@@ -243,9 +245,9 @@ def test_columns_without_statistics(spark, lake):
     query = f"SELECT * FROM {table} WHERE later = 3"
     with pytest.raises(NoStatistics, match="of the column later"):
         metastore.whatif(spark, query, sorted_by="later")
-    (found,) = metastore.whatif(spark, query, statistics="later")
-    assert found["files_read_then"] == found["files_read_now"] == count_kept_files(spark, query)
-    assert found["method"].startswith("at most")
+    (estimate,) = metastore.whatif(spark, query, statistics="later")
+    assert estimate["files_read_then"] == estimate["files_read_now"] == count_kept_files(spark, query)
+    assert estimate["method"].startswith("at most")
     (other,) = metastore.whatif(spark, query, statistics="k")
     assert other["method"] == "no condition of the scan names them"
 
@@ -271,11 +273,11 @@ def test_of_a_table_that_was_never_analyzed_there_is_an_upper_bound(spark, tmp_p
         rows.write.parquet(str(tmp_path / "new"))
     else:
         rows.write.format(kind).saveAsTable(table)
-    (found,) = metastore.whatif(spark, f"SELECT * FROM {table} WHERE id = 7", statistics=["id"])
+    (estimate,) = metastore.whatif(spark, f"SELECT * FROM {table} WHERE id = 7", statistics=["id"])
     with pytest.raises(ColumnNotFound, match="no column 'idd'"):
         metastore.whatif(spark, f"SELECT * FROM {table} WHERE id = 7", statistics="idd")
     if kind != "path":
         spark.sql(f"DROP TABLE {table}")
     read = 1 if kind == "iceberg" else 4  # which skips by itself
-    assert (found["files_total"], found["files_read_then"], found["exact"]) == (4, read, False)
-    assert found["method"].startswith("at most")
+    assert (estimate["files_total"], estimate["files_read_then"], estimate["exact"]) == (4, read, False)
+    assert estimate["method"].startswith("at most")

@@ -58,20 +58,20 @@ def listed(spark, folder, request):
 @pytest.mark.parametrize("length", others_nightly([10, 13, 4]))
 def test_they_are_read_as_they_are(spark, folder, listed, query, length):
     write(folder / "p=1", "b.parquet", 40, length)
-    asked = query.format(t=listed)
+    filled_query = query.format(t=listed)
     with conf(spark, spark__metastore__enabled="false"):
-        expected = rows(spark.sql(asked))
+        expected = rows(spark.sql(filled_query))
     for answers in ("true", "false"):
         with conf(spark, spark__metastore__aggregates__enabled=answers):
-            assert rows(spark.sql(asked)) == expected
+            assert rows(spark.sql(filled_query)) == expected
 
 
 def test_the_others_are_skipped(spark, folder, listed):
     check(spark, f"SELECT * FROM {listed} WHERE id = 15", [1])
     write(folder / "p=1", "b.parquet", 40)
     check(spark, f"SELECT * FROM {listed} WHERE id = 45", [1])
-    told = metastore.explain(spark, f"SELECT * FROM {listed} WHERE id = 45")
-    assert [row["reason"] for row in told if row["kept"]] == ["KEPT_FILE_UNKNOWN"]
+    explained = metastore.explain(spark, f"SELECT * FROM {listed} WHERE id = 45")
+    assert [row["reason"] for row in explained if row["kept"]] == ["KEPT_FILE_UNKNOWN"]
 
 
 def test_one_that_is_gone_is_missed_as_without_us(spark, folder, listed):

@@ -34,12 +34,12 @@ def folder(tmp_path):
 
 def with_values(folder, make):
     """Statistics of the files; `make` says what is kept of a column in a file."""
-    found = written.describe_parquet_folder(folder)
-    for file in found.files:
+    table_statistics = written.describe_parquet_folder(folder)
+    for file in table_statistics.files:
         table = pq.read_table(folder / file.path)
         stored = {c: Counter(written.stored(v) for v in table[c.name].drop_null()) for c in file.columns}
         file.values = {c: make(int(file.path[0]), counts) for c, counts in stored.items()}
-    return found.write()
+    return table_statistics.write()
 
 
 def complete(_, counts):
@@ -55,9 +55,9 @@ def kept_files(spark, folder, where):
     rows = spark.sql(
         "SELECT path, kept FROM metastore.explain(:q)", {"q": f"SELECT * FROM parquet.`{folder}` WHERE {where}"}
     )
-    found = sorted(int(row.path[0]) for row in rows.collect() if row.kept)
-    assert labels(df) == [f"{len(FILES)} -> {len(found)} files"]
-    return found
+    file_numbers = sorted(int(row.path[0]) for row in rows.collect() if row.kept)
+    assert labels(df) == [f"{len(FILES)} -> {len(file_numbers)} files"]
+    return file_numbers
 
 
 ASKED = {
@@ -79,22 +79,22 @@ def test_single_values(spark, folder, make):
 @pytest.mark.slow
 def test_files_with_no_other_values(spark, folder):
     with_values(folder, complete)
-    asked = {
+    condition = {
         "v NOT IN (0, 9)": [0, 1],
         "v NOT IN (0, 3, 9)": [1],
         "s NOT IN ('0', '9')": [0, 1],
         "v <> 0": [0, 1, 2],
     }
-    asked |= {"v NOT IN (0, 9, 4, 6)": [0], "n NOT IN (-5, 4)": [0, 1], "x NOT IN (0, 4.5, 1.5) OR v IS NULL": [1]}
-    assert {where: kept_files(spark, folder, where) for where in asked} == asked
+    condition |= {"v NOT IN (0, 9, 4, 6)": [0], "n NOT IN (-5, 4)": [0, 1], "x NOT IN (0, 4.5, 1.5) OR v IS NULL": [1]}
+    assert {where: kept_files(spark, folder, where) for where in condition} == condition
     with_values(folder, filtered)
-    assert all(kept_files(spark, folder, where) == [0, 1, 2] for where in asked if "NULL" not in where)
+    assert all(kept_files(spark, folder, where) == [0, 1, 2] for where in condition if "NULL" not in where)
 
 
 def test_lists_that_leave_values_out_prove_nothing(spark, folder):
     def short(number, counts):
-        some = list(counts.items())[:1]
-        return Values("top" if number else "complete", some)  # the first file's list lost what it claims to have
+        listed = list(counts.items())[:1]
+        return Values("top" if number else "complete", listed)  # the first file's list lost what it claims to have
 
     with_values(folder, short)
     assert kept_files(spark, folder, "v = 5") == [0, 1, 2]
@@ -107,8 +107,8 @@ def test_a_list_of_more_rows_than_there_are_proves_nothing(spark, folder):
 
 
 def test_nulls_that_nobody_counted_leave_lists_without_proof(spark, folder):
-    found = with_values(folder, complete)
-    found.change("v", lambda _, row: {**row, "nulls": None}).write()
+    statistics = with_values(folder, complete)
+    statistics.change("v", lambda _, row: {**row, "nulls": None}).write()
     assert kept_files(spark, folder, "v = 5") == [0, 1, 2]
     assert kept_files(spark, folder, "s = '44'") == []
 

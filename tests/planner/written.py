@@ -140,8 +140,8 @@ class Written:
                 lists += [{**of, f"value_{column.encoding}": v, "frequency": n} for v, n in ranked]
                 sketches += [{**of, "bloom": _bloom(column, values.filtered)}]
         rows, groups = lay_out_value_lists(pa.Table.from_pylist(lists, FREQUENCIES))
-        kept = {"sketches": self._put("sketches", sketches)}
-        return {**kept, "frequencies": self._table("frequencies", rows, groups)}
+        detail_refs = {"sketches": self._put("sketches", sketches)}
+        return {**detail_refs, "frequencies": self._table("frequencies", rows, groups)}
 
     def _snapshot(self, snapshot: str) -> Snapshot:
         columns = tuple(dict.fromkeys(c for f in self.files for c in f.columns))
@@ -179,7 +179,7 @@ class Written:
         for file in self.files:
             for leaf in leaves(pq.read_table(_local(self.identity, file.path))):
                 values.setdefault(".".join(leaf.path), set()).update(leaf.values.drop_null().unique().to_pylist())
-        return {name: len(found) for name, found in values.items()}
+        return {name: len(distinct_values) for name, distinct_values in values.items()}
 
     def _put(self, kind: str, rows: list[Row]) -> ObjectRef:
         return self._table(kind, pa.Table.from_pylist(rows, SCHEMAS[kind]), [len(rows)])
@@ -231,8 +231,8 @@ def _leaves(path: tuple[str, ...], column: pa.Field, values: pa.ChunkedArray) ->
         for child in column.type:
             yield from _leaves((*path, child.name), child, pc.struct_field(values, [child.name]))
         return
-    found = (column.metadata or {}).get(b"PARQUET:field_id")
-    yield Leaf(path, found.decode() if found else None, values)
+    field_id = (column.metadata or {}).get(b"PARQUET:field_id")
+    yield Leaf(path, field_id.decode() if field_id else None, values)
 
 
 def describe_iceberg_table(spark, name: str) -> Written:
@@ -254,8 +254,8 @@ def read_store(location: str) -> Written:
         columns: dict[int, dict[Column, Row]] = {file: {} for file in listed}
         for ref in block.summary:
             for row in store.get(ref.object).to_pylist():
-                place, file = row.pop("column"), row.pop("file")
-                columns[file][block.columns[place]] = row
+                ordinal, file = row.pop("column"), row.pop("file")
+                columns[file][block.columns[ordinal]] = row
         files += [DataFile(row["path"], row["size"], row["rows"], None, columns[f]) for f, row in listed.items()]
     return Written(manifest.table, files, manifest.sequence + 1)
 
@@ -310,11 +310,11 @@ def _statistics(values: pa.ChunkedArray) -> Row:
     present = values.drop_null()
     nans = pc.sum(pc.is_nan(present)).as_py() or 0 if pa.types.is_floating(values.type) else 0
     row = {"rows": len(values), "nulls": nulls, "nans": nans, "distinct": pc.count_distinct(present).as_py()}
-    kept = [v for v in (stored(v) for v in present) if v == v]  # noqa: PLR0124 - NaN is never a bound
-    if kept:
-        row |= bounds(min(kept, key=_order(values.type)), max(kept, key=_order(values.type)))
-    if isinstance(kept[:1] and kept[0], bytes) and not pa.types.is_decimal(values.type):
-        row |= {"avg_len": sum(map(len, kept)) / len(kept), "max_len": max(map(len, kept))}
+    comparable = [v for v in (stored(v) for v in present) if v == v]  # noqa: PLR0124 - NaN is never a bound
+    if comparable:
+        row |= bounds(min(comparable, key=_order(values.type)), max(comparable, key=_order(values.type)))
+    if isinstance(comparable[:1] and comparable[0], bytes) and not pa.types.is_decimal(values.type):
+        row |= {"avg_len": sum(map(len, comparable)) / len(comparable), "max_len": max(map(len, comparable))}
     return {**row, "distinct_error": 0.0}
 
 

@@ -52,8 +52,8 @@ class Driver:
 
     def processes(self) -> dict[int, str]:
         """Command lines of the processes that are alive."""
-        found = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-        return {pid: words for pid in found if (words := self._words(pid))}
+        process_ids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+        return {pid: words for pid in process_ids if (words := self._words(pid))}
 
     def pids(self, word: str) -> list[int]:
         return [pid for pid, words in self.processes().items() if word in words]

@@ -29,7 +29,7 @@ def table(spark):
 
 def named(processes, word):
     """The numbers of the processes with a word in their command."""
-    return {int(one.pid()) for one in processes.toArray() if word in one.info().commandLine().orElse("")}
+    return {int(process.pid()) for process in processes.toArray() if word in process.info().commandLine().orElse("")}
 
 
 def attached_processes(jvm):
@@ -41,7 +41,7 @@ def workers(jvm):
     return named(jvm.descendants(), "pyspark.daemon") - named(jvm.children(), "pyspark.daemon")
 
 
-def raised_when_killed(spark, table, analyze, found):
+def raised_when_killed(spark, table, analyze, find_processes):
     """What ANALYZE raises when the processes that are found below the JVM are killed while it reads, until it ends."""
     jvm = spark._jvm.java.lang.ProcessHandle.current()
     killed = set()
@@ -52,7 +52,7 @@ def raised_when_killed(spark, table, analyze, found):
         deadline = time.monotonic() + LIMIT
         while not wait([running], 0.5).done:
             assert time.monotonic() < deadline
-            for pid in found(jvm):
+            for pid in find_processes(jvm):
                 os.kill(pid, signal.SIGKILL)
                 killed.add(pid)
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in killed), "those that were killed are gone")
@@ -74,11 +74,11 @@ def test_a_killed_process_says_so_and_is_replaced(spark, table):
 @pytest.mark.slow
 def test_a_process_that_died_between_statements_is_replaced(spark, table):
     spark.sql(ANALYZE.format(table))
-    found = attached_processes(spark._jvm.java.lang.ProcessHandle.current())
-    assert found
-    for pid in found:
+    attached = attached_processes(spark._jvm.java.lang.ProcessHandle.current())
+    assert attached
+    for pid in attached:
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in found), "those that were killed are gone")
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in attached), "those that were killed are gone")
     assert spark.sql(ANALYZE.format(table)).collect()[0]["rows"] == 100
 
 

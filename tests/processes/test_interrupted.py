@@ -82,7 +82,7 @@ def test_while_it_analyzes(spark, own_spark_conf, tmp_path, number, code, line):
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "step", [*(pytest.param(one, marks=pytest.mark.campaign) for one in ("[1/6]", "[2/6]")), "[3/6]"]
+    "step", [*(pytest.param(step, marks=pytest.mark.campaign) for step in ("[1/6]", "[2/6]")), "[3/6]"]
 )
 def test_during_the_demonstration(tmp_path, number, code, line, step):
     with command(tmp_path, "demo", "--scale", "0.01") as running:

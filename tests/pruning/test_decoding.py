@@ -84,12 +84,12 @@ def test_bounds_come_back_as_they_were_written(spark, tmp_path, kind):
     for i, values in enumerate(columns):
         bounds = probe.statistics().column(str(i), data_type).toOption().get().bounds()
         if kind == "string":
-            found = [None if v is None else bytes(v) for v in bounds.lo()]
+            decoded = [None if v is None else bytes(v) for v in bounds.lo()]
             missing = None
         else:
-            found = [int(text) for text in arrays.toString(bounds.lo())[1:-1].split(",")]
+            decoded = [int(text) for text in arrays.toString(bounds.lo())[1:-1].split(",")]
             missing = -(2**63)
-        wanted = [ordered(v) if kind == "double" and v is not None else v for v in (values[file] for file in order)]
-        assert found == [missing if value is None else value for value in wanted]
+        expected = [ordered(v) if kind == "double" and v is not None else v for v in (values[file] for file in order)]
+        assert decoded == [missing if value is None else value for value in expected]
         exact = [bounds.loExact(at) for at in range(60)]
         assert exact == [values[file] is not None and file % 2 == 0 for file in order[:60]]

@@ -60,7 +60,7 @@ def atoms(kind: Kind) -> list[Atom]:
     def compared(op: str, value: Any, true: Callable[[Any, Any], bool]) -> Atom:
         return Atom(f"v {op} {kind.literal(value)}", lambda v: true(key(v), key(value)), op != "<>")
 
-    found = [
+    conditions = [
         compared(op, value, true)
         for value in kind.values
         for op, true in {
@@ -71,18 +71,18 @@ def atoms(kind: Kind) -> list[Atom]:
             "=": lambda a, b: a == b,
         }.items()
     ]
-    found.append(compared("<>", kind.values[1], lambda a, b: a != b))
-    for some in ((0, 2), (1, 3)):
-        members = [kind.values[i] for i in some]
+    conditions.append(compared("<>", kind.values[1], lambda a, b: a != b))
+    for chosen in ((0, 2), (1, 3)):
+        members = [kind.values[i] for i in chosen]
         text = f"v IN ({', '.join(map(kind.literal, members))})"
-        found.append(Atom(text, lambda v, members=members: any(key(v) == key(m) for m in members)))
-    found += [Atom("v IS NULL", lambda _: False, of_null=True), Atom("v IS NOT NULL", lambda _: True)]
+        conditions.append(Atom(text, lambda v, members=members: any(key(v) == key(m) for m in members)))
+    conditions += [Atom("v IS NULL", lambda _: False, of_null=True), Atom("v IS NOT NULL", lambda _: True)]
     if kind.type == "double":
-        found += [
+        conditions += [
             Atom("isnan(v)", is_nan),
             Atom("NOT isnan(v)", lambda v: not is_nan(v), of_null=True),
         ]
-    return found
+    return conditions
 
 
 def zone(rows: tuple[Any, ...], kind: Kind) -> dict[str, Any]:
@@ -113,12 +113,12 @@ def test_pairs_of_conditions(spark, kind):
     for i, (a, b) in enumerate(pairs):
         filters[i] = f"{a.text} AND {b.text}"
     lost, weak = [], []
-    for (a, b), kept in zip(pairs, probe.keptByAll(filters), strict=True):
+    for (a, b), kept_bits in zip(pairs, probe.keptByAll(filters), strict=True):
 
         def matches(value: Any, a: Atom = a, b: Atom = b) -> bool:
             return (a.of_null and b.of_null) if value is None else a.true(value) and b.true(value)
 
-        for rows, verdict in zip(files, kept, strict=True):
+        for rows, verdict in zip(files, kept_bits, strict=True):
             if verdict == "0" and any(map(matches, rows)):
                 lost.append((a.text, b.text, rows))
             provable = a.decided_by_bounds and b.decided_by_bounds and not any(map(matches, possible(rows, kind)))

@@ -37,15 +37,15 @@ def in_python(data):
 def test_manifests(spark):
     reader = module(spark, "org.metastore.spark.statistics.objects.ManifestReader")
     cases = limits.manifests()
-    found = {name: in_shim(lambda data=data: reader.read("m", data)) for name, (data, _) in cases.items()}
-    assert found == {name: expected for name, (_, expected) in cases.items()}
+    results = {name: in_shim(lambda data=data: reader.read("m", data)) for name, (data, _) in cases.items()}
+    assert results == {name: expected for name, (_, expected) in cases.items()}
 
 
 @pytest.mark.slow
 def test_both_readers_agree_on_manifests_that_no_writer_makes(spark):
     reader = module(spark, "org.metastore.spark.statistics.objects.ManifestReader")
     cases = limits.mutated(1_500)
-    found = [in_shim(lambda data=data: reader.read("m", data)) for data in cases]
-    other = [data for data, shim in zip(cases, found, strict=True) if in_python(data) != shim]
+    results = [in_shim(lambda data=data: reader.read("m", data)) for data in cases]
+    other = [data for data, shim in zip(cases, results, strict=True) if in_python(data) != shim]
     assert not other, (len(other), [data[:2000] for data in other[:3]])
-    assert {*found} == {limits.READ, limits.REFUSED}
+    assert {*results} == {limits.READ, limits.REFUSED}

@@ -26,7 +26,7 @@ FILTERS = (
 def file(number: int) -> dict:
     """Bounds of a file: its number in every type; some nulls, NaNs, unknown columns and contradictions."""
     text = f"'key-{number:03}'"
-    known = {
+    columns = {
         "a": {"nulls": 0, "lo": f"{number}L", "hi": f"{number + 1}L"},
         "d": {"nulls": 0, "nans": number % 3 % 2, "lo": f"{number / 2}D", "hi": f"{number / 2}D"},
         "s": {"nulls": number % 2, "lo": text, "hi": text},
@@ -34,10 +34,10 @@ def file(number: int) -> dict:
         "b": {"nulls": 10 if number % 7 == 0 else 0},
     }
     if number % 5 == 0:
-        del known["n"]
+        del columns["n"]
     if number % 11 == 0:
-        known["s"]["lo"], known["s"]["hi"] = "'z'", "'a'"
-    return {"rows": 0 if number % 13 == 0 else 10, "columns": known}
+        columns["s"]["lo"], columns["s"]["hi"] = "'z'", "'a'"
+    return {"rows": 0 if number % 13 == 0 else 10, "columns": columns}
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +50,9 @@ def probe(spark):
 def test_together_as_alone(probe, predicate):
     files = [file(number) for number in range(FILES)]
     together = json.loads(probe(files).explain(predicate))
-    alone = [json.loads(probe([one]).explain(predicate)) for one in files[-15:]]
-    kept = [f["kept"] for f in together["files"]]
-    assert kept.count(False) > 0
-    for found, expected in zip(together["files"][-15:], alone, strict=True):
-        del found["path"], expected["files"][0]["path"]
-        assert found == expected["files"][0]
+    alone = [json.loads(probe([file]).explain(predicate)) for file in files[-15:]]
+    kept_flags = [f["kept"] for f in together["files"]]
+    assert kept_flags.count(False) > 0
+    for decided, expected in zip(together["files"][-15:], alone, strict=True):
+        del decided["path"], expected["files"][0]["path"]
+        assert decided == expected["files"][0]

@@ -35,9 +35,9 @@ def verdicts(spark):
 def test_verdicts(verdicts, number):
     case = CASES[number]
     skipped = [*case.get("skip", []), *case.get("only_spark", [])]
-    kept = [*case.get("keep", []), *case.get("only_python", [])]
+    not_skipped = [*case.get("keep", []), *case.get("only_python", [])]
     assert [p for p in skipped if verdicts[number, p][0] != "0"] == []
-    assert [p for p in kept if verdicts[number, p] != ("1", "0")] == []
+    assert [p for p in not_skipped if verdicts[number, p] != ("1", "0")] == []
     assert [p for p in case.get("all", []) if verdicts[number, p] != ("1", "1")] == []
 
 
@@ -65,7 +65,7 @@ def test_a_long_conjunct_asks_for_time_while_it_is_judged(spark, name):
     probe = find_shim_package(spark).pruning.PruningProbe.ofZones(
         spark._jsparkSession, "v INT, w INT", json.dumps(zones)
     )
-    asked, kept, *_ = probe.keptWithin(condition, 1_000_000).split(" ")
-    assert (int(asked) >= least, kept) == (True, "0")
+    question_count, kept_bits, *_ = probe.keptWithin(condition, 1_000_000).split(" ")
+    assert (int(question_count) >= least, kept_bits) == (True, "0")
     for questions in (0, least // 2):
         assert probe.keptWithin(condition, questions).split(" ", 1)[1] == "1 PLANNING_TIMEOUT"

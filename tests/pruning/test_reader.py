@@ -37,10 +37,12 @@ def row_of(row):
     """A row of the reader, as `golden.expected` writes it."""
     names = ["nulls", "nans", "distinct", "sum_exact", *sorted(DOUBLES), "trues", "compressed_bytes"]
     names += ["uncompressed_bytes", *sorted(TEXTS), "frequencies_floor", "file", "rows"]
-    names += [one["name"] for one in read_contract("statistics") if one["merge"] in ("sum", "min", "max")]
-    found = {name: option(row.get(name)) for name in names}
-    found |= {"lo": option(row.lo()), "hi": option(row.hi())}
-    answer = {name: plain(value) for name, value in found.items() if value is not None}
+    names += [
+        statistic["name"] for statistic in read_contract("statistics") if statistic["merge"] in ("sum", "min", "max")
+    ]
+    statistics = {name: option(row.get(name)) for name in names}
+    statistics |= {"lo": option(row.lo()), "hi": option(row.hi())}
+    answer = {name: plain(value) for name, value in statistics.items() if value is not None}
     answer["column"] = plain(row.column())
     answer["lo_exact"], answer["hi_exact"] = row.loExact(), row.hiExact()
     if percentiles := items(row.percentiles()):
@@ -65,16 +67,16 @@ def test_every_field_of_every_row_is_read(spark, store):
 
 
 def test_the_manifest_is_read(store, tmp_path):
-    found = store.manifest().get()
+    manifest = store.manifest().get()
     body = json.loads(next((tmp_path / "log").iterdir()).read_bytes().partition(b"\n")[0])
-    assert (found.sequence(), found.table().uuid(), found.writer()) == (1, golden.TABLE.uuid, "golden")
-    columns = found.blocks().apply(0).columns()
+    assert (manifest.sequence(), manifest.table().uuid(), manifest.writer()) == (1, golden.TABLE.uuid, "golden")
+    columns = manifest.blocks().apply(0).columns()
     for entry, column in zip(items(columns), golden.columns(), strict=True):
         encoding = option(entry.encoding())
         read = (entry.key(), tuple(items(entry.path())), entry.dataType(), encoding and encoding.name())
         assert read == (column.key, column.path, column.type, column.encoding)
         assert option(entry.collation()) == column.collation
-    snapshot = found.latest().get()
+    snapshot = manifest.latest().get()
     assert snapshot.id() == body["snapshots"][0]["id"]
     counts = [option(count) for count in (snapshot.rows(), snapshot.physicalRows(), snapshot.liveSizeBytes())]
     body_counts = [body["snapshots"][0][name] for name in ("rows", "physical_rows", "live_size_bytes")]

@@ -71,14 +71,14 @@ def test_every_rule_is_in_the_contract(spark):
         matched.update(re.findall(r"\bclassOf\[(\w+)\]", code))
         for pattern in PATTERN.findall(code):
             matched.update(re.findall(r"\b[A-Z]\w+", pattern))
-    asked = set()
+    tried = set()
     for rule in RULES:
         filters = probe(spark, rule, "bounds").filters()
         for filter_ in rule.filters:
-            asked |= classes(filters.analyzed(filter_).condition())
+            tried |= classes(filters.analyzed(filter_).condition())
             for conjunct in items(filters.conjuncts(filter_)):
-                asked |= classes(conjunct)
-    without_rule = {name for name in matched - asked if is_expression(spark, name)}
+                tried |= classes(conjunct)
+    without_rule = {name for name in matched - tried if is_expression(spark, name)}
     assert without_rule <= WITHOUT_RULE
 
 
@@ -91,8 +91,8 @@ def is_expression(spark, name):
     """Whether a name is that of one of Spark's expressions, not of many."""
     java = spark._jvm.java.lang
     try:
-        found = java.Class.forName(EXPRESSIONS + name)
+        expression_class = java.Class.forName(EXPRESSIONS + name)
     except Py4JJavaError:
         return False
-    is_abstract = java.reflect.Modifier.isAbstract(found.getModifiers())
-    return not is_abstract and java.Class.forName(f"{EXPRESSIONS}Expression").isAssignableFrom(found)
+    is_abstract = java.reflect.Modifier.isAbstract(expression_class.getModifiers())
+    return not is_abstract and java.Class.forName(f"{EXPRESSIONS}Expression").isAssignableFrom(expression_class)

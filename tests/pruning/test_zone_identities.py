@@ -21,9 +21,9 @@ def joined(spark, folder, paths: list[str], sizes: list[int]):
     for i, (path, size) in enumerate(zip(paths, sizes, strict=True)):
         of_paths[i], of_sizes[i] = path, size
     nothing_else = [no_limits(spark)] * 2
-    found = open_store(spark, folder).planning(zoned.TABLE.uuid, 60_000, *nothing_else).right().get()
+    block_zones = open_store(spark, folder).planning(zoned.TABLE.uuid, 60_000, *nothing_else).right().get()
     nothing = module(spark, "scala.collection.immutable.Nil")
-    return found.forFiles(find_shim_package(spark).statistics.columns.FileList(of_paths, of_sizes), nothing)
+    return block_zones.forFiles(find_shim_package(spark).statistics.columns.FileList(of_paths, of_sizes), nothing)
 
 
 def test_paths_are_not_read_where_zones_are_found(spark, tmp_path):
@@ -48,6 +48,6 @@ def test_identities_of_other_files_are_not_believed(spark, tmp_path):
     zoned.write(tmp_path, files, summary, zoned.SMALL)
     other = ZONE_FILES // 2
     paths = [path + "x" if i == other else path for i, path in enumerate(files["path"].to_pylist())]
-    found = joined(spark, tmp_path, paths, files["size"].to_pylist())
-    assert found.knownFiles() == FILES - 1
-    assert not found.isKnown(other)
+    joined_files = joined(spark, tmp_path, paths, files["size"].to_pylist())
+    assert joined_files.knownFiles() == FILES - 1
+    assert not joined_files.isKnown(other)

@@ -27,28 +27,28 @@ OF_TYPE = {
 }  # fmt: skip
 
 
-def literal(ordinal: int, place: int) -> str:
+def literal(ordinal: int, position: int) -> str:
     """What a data file of that place may hold."""
-    value = place * 10 + 3
+    value = position * 10 + 3
     return OF_TYPE[zoned.TYPES[ordinal]].format(value - FILES * 5, value)
 
 
 def conditions(seed: int) -> list[str]:
     """Of every kind that statistics decide, for few and for many data files."""
     chance = random.Random(seed)
-    found = ["c5", "NOT c5", "c9 IS NULL", "isnan(c1)", "NOT isnan(c6)", "c2 LIKE '0000002%'", "c1 < c6", "c1 >= c6"]
+    texts = ["c5", "NOT c5", "c9 IS NULL", "isnan(c1)", "NOT isnan(c6)", "c2 LIKE '0000002%'", "c1 < c6", "c1 >= c6"]
     for ordinal, kind in enumerate(zoned.TYPES):
-        found += [f"c{ordinal} IS NULL", f"c{ordinal} IS NOT NULL"]
+        texts += [f"c{ordinal} IS NULL", f"c{ordinal} IS NOT NULL"]
         if kind in OF_TYPE:
             a, b = (literal(ordinal, chance.randrange(FILES)) for _ in range(2))
             near = literal(ordinal, MIDDLE + chance.randrange(50))
-            found += [f"c{ordinal} = {near}", f"c{ordinal} < {a}", f"c{ordinal} >= {b}", f"c{ordinal} <> {a}"]
-            found += [f"c{ordinal} IN ({a}, {near})", f"NOT (c{ordinal} < {a} OR c{ordinal} = {b})"]
-            found += [f"c{ordinal} <=> {near} OR c0 = {literal(0, MIDDLE)}", f"c{ordinal} NOT IN ({a}, {b})"]
-            found += [f"c{ordinal} BETWEEN {near} AND {literal(ordinal, MIDDLE + 90)} AND c5"]
-            found += [f"c{ordinal} >= {near} AND c{other} <= {literal(other, MIDDLE + 60)}" for other in (0, 3, 4, 7)]
-    found.append(" AND ".join(f"c{i} = {literal(i, MIDDLE)}" for i in (0, 1, 3, 4, 8)))
-    return found
+            texts += [f"c{ordinal} = {near}", f"c{ordinal} < {a}", f"c{ordinal} >= {b}", f"c{ordinal} <> {a}"]
+            texts += [f"c{ordinal} IN ({a}, {near})", f"NOT (c{ordinal} < {a} OR c{ordinal} = {b})"]
+            texts += [f"c{ordinal} <=> {near} OR c0 = {literal(0, MIDDLE)}", f"c{ordinal} NOT IN ({a}, {b})"]
+            texts += [f"c{ordinal} BETWEEN {near} AND {literal(ordinal, MIDDLE + 90)} AND c5"]
+            texts += [f"c{ordinal} >= {near} AND c{other} <= {literal(other, MIDDLE + 60)}" for other in (0, 3, 4, 7)]
+    texts.append(" AND ".join(f"c{i} = {literal(i, MIDDLE)}" for i in (0, 1, 3, 4, 8)))
+    return texts
 
 
 def probe_of(spark, folder):
@@ -66,15 +66,15 @@ def test_zones_keep_what_files_alone_keep(spark, tmp_path, seed):
     with_zones, without = probe_of(spark, tmp_path / "zoned"), probe_of(spark, tmp_path / "plain")
     few = 0
     for condition in conditions(seed):
-        found, expected = with_zones.kept(condition), without.kept(condition)
-        assert found == expected, condition
+        kept_bits, expected = with_zones.kept(condition), without.kept(condition)
+        assert kept_bits == expected, condition
         few += expected.count("1") < FILES // 16
     assert few > 15
     condition = f"c0 = {literal(0, MIDDLE)}"
     assert with_zones.keptWithin(condition, 1_000).split(" ")[1].count("1") < FILES // 16
     for questions in (0, 2):  # none is left for the files
-        _, kept, reasons = with_zones.keptWithin(condition, questions).split(" ")
-        assert (kept, set(reasons.split(","))) == ("1" * FILES, {"PLANNING_TIMEOUT"})
+        _, kept_files, reasons = with_zones.keptWithin(condition, questions).split(" ")
+        assert (kept_files, set(reasons.split(","))) == ("1" * FILES, {"PLANNING_TIMEOUT"})
 
 
 @pytest.mark.slow
@@ -87,8 +87,8 @@ def test_pages_of_other_files_are_not_read(spark, tmp_path):
     assert 0 < expected.count("1") < 10
     damage(tmp_path, block, 0.05)
     assert probe_of(spark, tmp_path).kept(condition) == expected
-    whole = probe_of(spark, tmp_path).kept(f"c0 < {literal(0, FILES // 2)}")
-    assert "0" not in whole
+    kept_bits = probe_of(spark, tmp_path).kept(f"c0 < {literal(0, FILES // 2)}")
+    assert "0" not in kept_bits
 
 
 @pytest.mark.slow
@@ -124,12 +124,12 @@ def test_what_is_damaged_keeps_its_files(spark, tmp_path, kind):
         data = bytearray(path.read_bytes())
         data[len(data) - ref.object.footer_length + 20] ^= 0xFF
         path.write_bytes(data)
-    found = probe_of(spark, tmp_path).kept(condition)
+    kept_bits = probe_of(spark, tmp_path).kept(condition)
     if kind == "zones":
-        assert found == expected
+        assert kept_bits == expected
     else:
-        assert all(e == "0" or f == "1" for f, e in zip(found, expected, strict=True))
-        assert found.count("1") > expected.count("1")
+        assert all(e == "0" or f == "1" for f, e in zip(kept_bits, expected, strict=True))
+        assert kept_bits.count("1") > expected.count("1")
 
 
 LIES = {
@@ -156,6 +156,6 @@ def test_zones_with_other_rows_than_their_files_say_nothing(spark, tmp_path, nam
     ref = store.put("zones", pa.Table.from_pylist(lying, ZONES), size_row_groups([row["column"] for row in lying], 1))
     block = replace(manifest.blocks[0], zones=(replace(manifest.blocks[0].zones[0], object=ref),))
     store.commit(zoned.TABLE, lambda old: replace(old, blocks=(block,)))
-    found = probe_of(spark, tmp_path).kept(condition)
-    assert (found == expected) is not believed
-    assert ("1" in found) is not believed
+    kept_bits = probe_of(spark, tmp_path).kept(condition)
+    assert (kept_bits == expected) is not believed
+    assert ("1" in kept_bits) is not believed

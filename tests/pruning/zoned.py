@@ -65,16 +65,16 @@ def write(folder: object, files: pa.Table, summary: list[pa.Table], zoned: int) 
 
 
 def _few(numbers: np.random.Generator, files: int, few: int) -> np.ndarray:
-    found = np.zeros(files, np.bool_)
-    found[numbers.integers(0, files, few)] = True
-    return found
+    flags = np.zeros(files, np.bool_)
+    flags[numbers.integers(0, files, few)] = True
+    return flags
 
 
 def _column(column: Column, ordinal: int, counts: np.ndarray, numbers: np.random.Generator, few: int) -> pa.Table:
     files = len(counts)
-    some, all_null = numbers.random(files) < 0.3, numbers.random(files) < 0.02
+    is_null, all_null = numbers.random(files) < 0.3, numbers.random(files) < 0.02
     all_null[2 * ZONE_FILES : 3 * ZONE_FILES] = True
-    nulls = np.where(all_null, counts, np.where(some, numbers.integers(0, np.maximum(counts, 1)), 0))
+    nulls = np.where(all_null, counts, np.where(is_null, numbers.integers(0, np.maximum(counts, 1)), 0))
     nulls[5 * ZONE_FILES : 7 * ZONE_FILES] = np.where(all_null, counts, 0)[5 * ZONE_FILES : 7 * ZONE_FILES]
     nans = np.zeros(files, np.int64)
     if column.encoding == "double":
@@ -92,7 +92,7 @@ def _column(column: Column, ordinal: int, counts: np.ndarray, numbers: np.random
     )
     unknown = {name: _few(numbers, files, few) for name in ("lo", "hi", "nulls", "nans")}
     absent = _few(numbers, files, few) if ordinal % 3 == 2 else np.zeros(files, np.bool_)
-    known = {
+    columns = {
         "column": np.full(files, ordinal, np.int32),
         "file": np.arange(files, dtype=np.int32),
         "rows": rows,
@@ -103,9 +103,9 @@ def _column(column: Column, ordinal: int, counts: np.ndarray, numbers: np.random
     }
     if column.encoding:
         for side, bounds in (("lo", lo), ("hi", hi)):
-            shown = has & ~unknown[side]
-            known[f"{side}_{column.encoding}"] = [b if x else None for b, x in zip(bounds, shown, strict=True)]
-    arrays = [pa.array(known[f.name], f.type) if f.name in known else pa.nulls(files, f.type) for f in SUMMARY]
+            has_bound = has & ~unknown[side]
+            columns[f"{side}_{column.encoding}"] = [b if x else None for b, x in zip(bounds, has_bound, strict=True)]
+    arrays = [pa.array(columns[f.name], f.type) if f.name in columns else pa.nulls(files, f.type) for f in SUMMARY]
     return pa.table(arrays, schema=SUMMARY).filter(pa.array(~absent))
 
 

@@ -25,13 +25,13 @@ def location(tmp_path: Path) -> Path:
         block(store, 3, [("t/b.parquet", 10)], [ids(0, -5, 5), names(0, b"bob", b"eve")]),
     )  # fmt: skip
     percentiles = {"percentiles_long": list(range(-5, 96)), "mean": 2.5, "m2": 76.0}
-    whole = (
+    all_tables = (
         {**ids(0, -5, 10, 20), "distinct_error": 0.0, "files": 2, "compressed_bytes": 88, **percentiles},
         {**names(0, b"ann", cut, 20, hi_exact=False, nulls=4), "files": 2},
         {"column": 2, "rows": 20, "nulls": 0, "files": 2},
     )
     a, b = ("t/a.parquet", 100, 10, {}), ("t/b.parquet", 100, 10, {})
-    snapshots = (snapshot(store, 1, [a], summary=whole[:1]), snapshot(store, 2, [a, b], summary=whole))
+    snapshots = (snapshot(store, 1, [a], summary=all_tables[:1]), snapshot(store, 2, [a, b], summary=all_tables))
     identity = TableIdentity("iceberg", UUID, f"file:{table}", "cat.db.t")
     store.commit(identity, lambda _: Manifest(table=identity, blocks=blocks, snapshots=snapshots))
     metadata(table, 3, 2, {1: None, 2: 1})

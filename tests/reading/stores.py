@@ -37,8 +37,8 @@ def block(store, number, files, statistics, columns=(ID, NAME), computed="full")
     listed = store.put("files", rows_of(FILES, *file_rows), [len(files)])
     refs = ()
     if statistics:
-        held = store.put("summary", rows_of(SUMMARY, *statistics), [len(statistics)])
-        refs = (SummaryRef(held, tuple(sorted({row["column"] for row in statistics}))),)
+        summary_ref = store.put("summary", rows_of(SUMMARY, *statistics), [len(statistics)])
+        refs = (SummaryRef(summary_ref, tuple(sorted({row["column"] for row in statistics}))),)
     return Block(
         id=f"00000000-0000-4000-8000-{number:012d}",
         computed=computed,
@@ -80,9 +80,13 @@ def metadata(location: Path, version: int, current: int | None, parents: dict[in
     folder = location / "metadata"
     folder.mkdir(parents=True, exist_ok=True)
     snapshots = [
-        {"snapshot-id": one, **({"parent-snapshot-id": parent} if parent else {})} for one, parent in parents.items()
+        {"snapshot-id": snapshot_id, **({"parent-snapshot-id": parent} if parent else {})}
+        for snapshot_id, parent in parents.items()
     ]
-    log = [{"timestamp-ms": 1_767_225_600_000 + one * 86_400_000, "snapshot-id": one} for one in parents]
+    log = [
+        {"timestamp-ms": 1_767_225_600_000 + snapshot_id * 86_400_000, "snapshot-id": snapshot_id}
+        for snapshot_id in parents
+    ]
     body = {"table-uuid": uuid, "current-snapshot-id": current or -1, "snapshots": snapshots, "snapshot-log": log}
     (folder / f"v{version}.metadata.json").write_text(json.dumps(body))
     (folder / "version-hint.text").write_text(str(version))

@@ -29,15 +29,15 @@ def night(tmp_path_factory):
 
 def _list_snapshots(opened, *lists):
     """The table's snapshot with other lists of files: rows of `table-files`, by their paths."""
-    store, whole = opened._table.store, opened._table.snapshots[-1]
-    rows = store.get(whole.table_files)
+    store, newest = opened._table.store, opened._table.snapshots[-1]
+    rows = store.get(newest.table_files)
     made = []
     writable = type(store).open(store.uri, writable=True)
     for number, paths in enumerate(lists):
         chosen = pa.Table.from_pylist(
             [{**row, **paths[row["path"]]} for row in rows.to_pylist() if row["path"] in paths], rows.schema
         )
-        made.append(replace(whole, id=str(number), table_files=writable.put("table-files", chosen, [chosen.num_rows])))
+        made.append(replace(newest, id=str(number), table_files=writable.put("table-files", chosen, [chosen.num_rows])))
     return store, made
 
 
@@ -68,22 +68,22 @@ def test_a_bad_night_shows_undiluted(tmp_path):
     opened = _analyze_two_snapshots(tmp_path, usual, shifted)
     diluted = {(row["column_name"], row["measure"]): row for row in opened.diff("0", "1", distributions=True)}
     assert diluted["x", "psi"]["change"] < 0.1
-    found = opened.diff("0", "1", distributions=True, added=True)
-    told = {(row["column_name"], row["measure"]): row for row in found}
-    assert told["x", "psi"]["change"] > 1
-    assert told[None, "count"]["before"] == "1900"
-    assert told[None, "count"]["after"] == "100"
+    differences = opened.diff("0", "1", distributions=True, added=True)
+    by_measure = {(row["column_name"], row["measure"]): row for row in differences}
+    assert by_measure["x", "psi"]["change"] > 1
+    assert by_measure[None, "count"]["before"] == "1900"
+    assert by_measure[None, "count"]["after"] == "100"
     values = shifted["x"].to_numpy()
-    assert float(told["x", "avg"]["after"]) == pytest.approx(values.mean())
-    assert float(told["x", "std"]["after"]) == pytest.approx(values.std(ddof=1))
-    assert [row["column_name"] for row in found][:2] == [None, None]
+    assert float(by_measure["x", "avg"]["after"]) == pytest.approx(values.mean())
+    assert float(by_measure["x", "std"]["after"]) == pytest.approx(values.std(ddof=1))
+    assert [row["column_name"] for row in differences][:2] == [None, None]
     assert opened.diff("1", "1", added=True)[0]["after"] == "0"
 
 
 def _analyze_two_snapshots(folder, usual, shifted):
     """One store: snapshot 0 is of the usual files, snapshot 1 of all."""
     opened = columns.analyze(folder, [*usual, shifted], {"x": "double"})
-    whole = replace(opened._table.snapshots[-1], id="1")
+    renamed = replace(opened._table.snapshots[-1], id="1")
     first = columns.analyze(folder / "first", usual, {"x": "double"})
     store, former = type(opened._table.store).open(str(folder), writable=True), first._table.snapshots[-1]
     paths = {row["path"].rpartition("/")[2]: row["path"] for row in opened.files()}
@@ -105,6 +105,6 @@ def _analyze_two_snapshots(folder, usual, shifted):
     )
     manifest = opened._table.manifest
     store.commit(
-        manifest.table, lambda _: Manifest(table=manifest.table, blocks=manifest.blocks, snapshots=(before, whole))
+        manifest.table, lambda _: Manifest(table=manifest.table, blocks=manifest.blocks, snapshots=(before, renamed))
     )
     return metastore.open(str(folder))

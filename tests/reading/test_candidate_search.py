@@ -28,16 +28,16 @@ def contents():
     random = np.random.default_rng(5)
     draws = [random.integers(0, SPAN, ROWS) for _ in range(FILES)]
     return {
-        "bigint": [pa.array([None if v == 77 else int(v) for v in one]) for one in draws],
-        "string": [pa.array([None if v % 50 == 0 else f"{'p' * 66}{v}" for v in one]) for one in draws],
-        "double": [pa.array([math.nan if v % 3_000 == 1 else v / 4 - 100 for v in one]) for one in draws],
-        "decimal(38,6)": [pa.array([Decimal(int(v)) / 100 - 10 for v in one], pa.decimal128(38, 6)) for one in draws],
-        "date": [pa.array(one.astype("datetime64[D]")) for one in draws],
+        "bigint": [pa.array([None if v == 77 else int(v) for v in draw]) for draw in draws],
+        "string": [pa.array([None if v % 50 == 0 else f"{'p' * 66}{v}" for v in draw]) for draw in draws],
+        "double": [pa.array([math.nan if v % 3_000 == 1 else v / 4 - 100 for v in draw]) for draw in draws],
+        "decimal(38,6)": [pa.array([Decimal(int(v)) / 100 - 10 for v in draw], pa.decimal128(38, 6)) for draw in draws],
+        "date": [pa.array(draw.astype("datetime64[D]")) for draw in draws],
     }
 
 
 CONTENTS = contents()
-KIND = {kind: place for place, kind in enumerate(CONTENTS)}
+KIND = {kind: ordinal for ordinal, kind in enumerate(CONTENTS)}
 NOWHERE = {
     "bigint": [-1, SPAN, 1 << 40],
     "string": ["", "p", "z"],
@@ -49,18 +49,20 @@ NOWHERE = {
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    found, facts, coverage = analyzed_tables.write_block(
+    written_store, facts, coverage = analyzed_tables.write_block(
         tmp_path_factory.mktemp("search"), [Content(kind, files, KINDS) for kind, files in CONTENTS.items()]
     )
     (block,) = (indexed.block for indexed in coverage.blocks)
     # The rows in the list of files of `analyzed_tables` are 1; `evidence` compares with those of the table.
-    return found, facts, analyzed_tables.Manifest(table=analyzed_tables.IDENTITY, blocks=(block,))
+    return written_store, facts, analyzed_tables.Manifest(table=analyzed_tables.IDENTITY, blocks=(block,))
 
 
 def gather_facts(store, kinds, files=None):
-    found, facts, manifest = store
+    opened_store, facts, manifest = store
     columns = [facts.columns[KIND[kind]] for kind in kinds]
-    return gather_evidence(found, match_data_files(found, manifest, files or facts.files), columns), columns
+    return gather_evidence(
+        opened_store, match_data_files(opened_store, manifest, files or facts.files), columns
+    ), columns
 
 
 def plain(value):
@@ -69,26 +71,28 @@ def plain(value):
 
 def files_with_keys(kinds, keys):
     """Whether each file holds any of the keys."""
-    wanted = {tuple(map(plain, key)) for key in keys}
+    key_values = {tuple(map(plain, key)) for key in keys}
     rows = [zip(*(CONTENTS[kind][file].to_pylist() for kind in kinds), strict=True) for file in range(FILES)]
-    return [any(tuple(map(plain, row)) in wanted for row in one) for one in rows]
+    return [any(tuple(map(plain, row)) in key_values for row in file_rows) for file_rows in rows]
 
 
 def key_table(kinds, keys):
     columns = zip(*keys, strict=True)
-    return pa.table([pa.array(list(one), ARROW[kind]) for one, kind in zip(columns, kinds, strict=True)], names=kinds)
+    return pa.table(
+        [pa.array(list(values), ARROW[kind]) for values, kind in zip(columns, kinds, strict=True)], names=kinds
+    )
 
 
 def search(store, kinds, keys):
     evidences, columns = gather_facts(store, kinds)
-    one = CandidateSearch(evidences, store[0].open_part)
-    one.add(KeyBatch.from_table(key_table(kinds, keys), columns))
-    return one.candidates.tolist()
+    candidate_search = CandidateSearch(evidences, store[0].open_part)
+    candidate_search.add(KeyBatch.from_table(key_table(kinds, keys), columns))
+    return candidate_search.candidates.tolist()
 
 
 def sampled(kinds, step):
     rows = [zip(*(CONTENTS[kind][file].to_pylist() for kind in kinds), strict=True) for file in range(FILES)]
-    return [key for one in rows for key in itertools.islice(one, 3, None, step)]
+    return [key for file_rows in rows for key in itertools.islice(file_rows, 3, None, step)]
 
 
 @pytest.mark.slow
@@ -103,40 +107,40 @@ def sampled(kinds, step):
 )
 def test_no_file_with_a_key_is_missing(store, kinds):
     for key in [*sampled(kinds, 15), tuple(None for _ in kinds)]:
-        for found, holds in zip(search(store, kinds, [key]), files_with_keys(kinds, [key]), strict=True):
-            assert found or not holds, key
+        for is_candidate, holds in zip(search(store, kinds, [key]), files_with_keys(kinds, [key]), strict=True):
+            assert is_candidate or not holds, key
     keys = sampled(kinds, 400)
     assert all(
-        found or not holds
-        for found, holds in zip(search(store, kinds, keys), files_with_keys(kinds, keys), strict=True)
+        is_candidate or not holds
+        for is_candidate, holds in zip(search(store, kinds, keys), files_with_keys(kinds, keys), strict=True)
     )
 
 
 @pytest.mark.parametrize("kind", CONTENTS)
 def test_keys_that_are_nowhere_lead_nowhere(store, kind):
-    found = [sum(search(store, [kind], [(value,)])) for value in NOWHERE[kind]]
-    assert sum(found) <= len(found) / 3
+    candidate_counts = [sum(search(store, [kind], [(value,)])) for value in NOWHERE[kind]]
+    assert sum(candidate_counts) <= len(candidate_counts) / 3
 
 
 @pytest.mark.slow
 def test_files_are_told_apart_and_parts_of_a_key_help_each_other(store):
     keys = sampled(["bigint"], 100)
-    one = sum(sum(search(store, ["bigint"], [key])) for key in keys)
-    assert one < 0.75 * FILES * len(keys)
+    candidate_count = sum(sum(search(store, ["bigint"], [key])) for key in keys)
+    assert candidate_count < 0.75 * FILES * len(keys)
     swapped = [
         (first, second)
         for (first,), (second,) in zip(sampled(["date"], 100), sampled(["bigint"], 100)[::-1], strict=True)
     ]
-    assert sum(sum(search(store, ["date", "bigint"], [key])) for key in swapped) < one / 2
+    assert sum(sum(search(store, ["date", "bigint"], [key])) for key in swapped) < candidate_count / 2
 
 
 def test_batches_add_up(store):
     keys = sampled(["string"], 200)
     evidences, columns = gather_facts(store, ["string"])
-    one = CandidateSearch(evidences, store[0].open_part)
+    candidate_search = CandidateSearch(evidences, store[0].open_part)
     for key in keys:
-        one.add(KeyBatch.from_table(key_table(["string"], [key]), columns))
-    assert one.candidates.tolist() == search(store, ["string"], keys)
+        candidate_search.add(KeyBatch.from_table(key_table(["string"], [key]), columns))
+    assert candidate_search.candidates.tolist() == search(store, ["string"], keys)
 
 
 def test_more_keys_than_filters_tell_apart_are_not_looked_for(store):
@@ -144,47 +148,49 @@ def test_more_keys_than_filters_tell_apart_are_not_looked_for(store):
         raise AssertionError(ref)
 
     evidences, columns = gather_facts(store, ["bigint"])
-    for step, found in ((1, True), (SPAN // 10, False)):
-        one = CandidateSearch(evidences, opened)
-        one.add_crowded_files(
+    for step, is_expected in ((1, True), (SPAN // 10, False)):
+        candidate_search = CandidateSearch(evidences, opened)
+        candidate_search.add_crowded_files(
             KeyBatch.from_table(key_table(["bigint"], [(value,) for value in range(0, SPAN, step)]), columns)
         )
-        assert one.candidates.tolist() == [found] * FILES
+        assert candidate_search.candidates.tolist() == [is_expected] * FILES
     two, columns = gather_facts(store, ["bigint", "date"])
-    one = CandidateSearch(two, opened)
-    one.add_crowded_files(KeyBatch.from_table(key_table(["bigint", "date"], sampled(["bigint", "date"], 1)), columns))
-    assert not one.candidates.any()
+    candidate_search = CandidateSearch(two, opened)
+    candidate_search.add_crowded_files(
+        KeyBatch.from_table(key_table(["bigint", "date"], sampled(["bigint", "date"], 1)), columns)
+    )
+    assert not candidate_search.candidates.any()
 
 
 def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
     nowhere = key_table(["bigint"], [(-5,)])
     _, facts, _ = store
-    others = [replace(file, rows=file.rows + 1) for file in facts.files[:2]]
-    others += [replace(file, size=2) for file in facts.files[2:4]]
-    evidences, columns = gather_facts(store, ["bigint"], [*others, *facts.files[4:]])
-    one = CandidateSearch(evidences, store[0].open_part)
-    one.add(KeyBatch.from_table(nowhere, columns))
-    assert one.candidates.tolist() == [True] * 4 + [False] * 2
+    changed_files = [replace(file, rows=file.rows + 1) for file in facts.files[:2]]
+    changed_files += [replace(file, size=2) for file in facts.files[2:4]]
+    evidences, columns = gather_facts(store, ["bigint"], [*changed_files, *facts.files[4:]])
+    candidate_search = CandidateSearch(evidences, store[0].open_part)
+    candidate_search.add(KeyBatch.from_table(nowhere, columns))
+    assert candidate_search.candidates.tolist() == [True] * 4 + [False] * 2
 
     def damaged(ref):
         raise DamagedObject(ref.name, "it is gone")
 
     inside = key_table(["bigint"], [(SPAN // 2,)])
     evidences, columns = gather_facts(store, ["bigint"])
-    one = CandidateSearch(evidences, damaged)
-    one.add(KeyBatch.from_table(inside, columns))
-    assert one.candidates.all()
+    candidate_search = CandidateSearch(evidences, damaged)
+    candidate_search.add(KeyBatch.from_table(inside, columns))
+    assert candidate_search.candidates.all()
 
 
 def test_no_keys_no_files(store):
     evidences, columns = gather_facts(store, ["bigint"])
-    one = CandidateSearch(evidences, store[0].open_part)
-    one.add(KeyBatch.from_table(key_table(["bigint"], [(1,)]).slice(1), columns))
-    assert not one.candidates.any()
+    candidate_search = CandidateSearch(evidences, store[0].open_part)
+    candidate_search.add(KeyBatch.from_table(key_table(["bigint"], [(1,)]).slice(1), columns))
+    assert not candidate_search.candidates.any()
 
 
 def test_prefixes_order_as_the_strings_do():
     values = sorted([b"", b"\0", b"a", b"a\0", b"ab", b"b" * 64, b"b" * 65, b"b" * 64 + b"c", b"\xff"])
-    found = take_prefixes(pa.array(values, pa.large_binary()).slice(0))
-    assert all(found[:-1] <= found[1:])
-    assert take_prefixes(pa.array(values, pa.large_binary()).slice(3))[0] == found[3]
+    prefixes = take_prefixes(pa.array(values, pa.large_binary()).slice(0))
+    assert all(prefixes[:-1] <= prefixes[1:])
+    assert take_prefixes(pa.array(values, pa.large_binary()).slice(3))[0] == prefixes[3]

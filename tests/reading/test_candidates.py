@@ -34,13 +34,13 @@ def contents():
     return {
         "bigint": numbers,
         "string": words,
-        "double": [pa.array(one) for one in doubles],
+        "double": [pa.array(values) for values in doubles],
         "decimal(38,6)": decimals,
     }
 
 
 CONTENTS = contents()
-COLUMNS = {kind: f"c{place}" for place, kind in enumerate(CONTENTS)}
+COLUMNS = {kind: f"c{ordinal}" for ordinal, kind in enumerate(CONTENTS)}
 OTHERS = {
     "bigint": [-1, SPAN + 1, 1 << 40],
     "string": ["", "w", "zebra"],
@@ -63,23 +63,26 @@ def count_rows_per_file(kind, value):
     """How many rows of each file have the value."""
     if not isinstance(value, float) or not math.isnan(value):
         return [counts[value] for counts in COUNTS[kind]]
-    return [sum(isinstance(held, float) and math.isnan(held) for held in array.to_pylist()) for array in CONTENTS[kind]]
+    return [
+        sum(isinstance(element, float) and math.isnan(element) for element in array.to_pylist())
+        for array in CONTENTS[kind]
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", CONTENTS)
 def test_no_file_with_the_value_is_missing_and_frequencies_are_true(statistics, kind):
-    asked = Counter(value for array in CONTENTS[kind] for value in array.to_pylist()[::7] if value is not None)
-    for value in [*list(asked)[:150], *OTHERS[kind], None]:
+    sampled = Counter(value for array in CONTENTS[kind] for value in array.to_pylist()[::7] if value is not None)
+    for value in [*list(sampled)[:150], *OTHERS[kind], None]:
         counts = count_rows_per_file(kind, value)
-        found = {row["path"]: row for row in statistics.locate(COLUMNS[kind], value)}
-        for place, count in enumerate(counts):
-            row = next((row for path, row in found.items() if path.endswith(f"f{place}.parquet")), None)
-            assert row is not None or count == 0, (value, place)
+        located = {row["path"]: row for row in statistics.locate(COLUMNS[kind], value)}
+        for file_number, count in enumerate(counts):
+            row = next((row for path, row in located.items() if path.endswith(f"f{file_number}.parquet")), None)
+            assert row is not None or count == 0, (value, file_number)
             if row is not None and row["frequency"] is not None:
                 assert row["frequency"] == count > 0
                 assert row["exact"]
-            if KINDS[place] == "complete" and count == 0:
+            if KINDS[file_number] == "complete" and count == 0:
                 assert row is None
 
 
@@ -99,13 +102,13 @@ def test_a_frequency_is_never_that_of_another_value_of_the_same_hash(statistics,
     absent = [value for array in CONTENTS[kind][1:] for value in array.to_pylist() if value is not None]
     absent = [value for value in absent if low < value < high and value not in here][:5]
     for value in [*list(here)[:5], *absent]:
-        found = {row["path"]: row["frequency"] for row in statistics.locate(COLUMNS[kind], value)}
-        assert next((n for path, n in found.items() if path.endswith("f0.parquet")), 0) == here[value]
+        frequencies = {row["path"]: row["frequency"] for row in statistics.locate(COLUMNS[kind], value)}
+        assert next((n for path, n in frequencies.items() if path.endswith("f0.parquet")), 0) == here[value]
 
 
 def test_nan_is_found_by_its_count(statistics):
-    found = statistics.locate("c2", math.nan)
-    assert [(row["frequency"], row["exact"]) for row in found] == [(7, True), (2, True)]
+    located = statistics.locate("c2", math.nan)
+    assert [(row["frequency"], row["exact"]) for row in located] == [(7, True), (2, True)]
 
 
 def test_values_may_be_given_as_text(statistics):

@@ -16,19 +16,19 @@ FILES = [DataFile(path=f"f{i}", size=1, rows=1, format="parquet") for i in range
 
 def answers(store, manifest):
     stored = match_data_files(store, manifest, FILES)
-    rows = [read_statistics(store, stored, LEAVES, wanted) for wanted in (LEAVES[20:21], LEAVES[15:17], LEAVES)]
+    rows = [read_statistics(store, stored, LEAVES, chosen) for chosen in (LEAVES[20:21], LEAVES[15:17], LEAVES)]
     evidence = gather_evidence(store, stored, LEAVES[20:21])
-    return rows, [(one.analyzed.tolist(), one.lo.tolist(), one.rows.tolist()) for one in evidence]
+    return rows, [(facts.analyzed.tolist(), facts.lo.tolist(), facts.rows.tolist()) for facts in evidence]
 
 
 def test_parts_of_objects_say_the_same(tmp_path, monkeypatch):
     store = Store.open(str(tmp_path / "_metastore"), writable=True)
     first, second = block(store, ["f0", "f1", "f2"], 1, LEAVES), block(store, ["f2", "f3"], 2, LEAVES)
     manifest = Manifest(table=TABLE, blocks=(first, second))
-    whole = answers(store, manifest)
+    expected = answers(store, manifest)
     monkeypatch.setattr(snapshot_files, "_WHOLE_BYTES", 0)
-    assert answers(store, manifest) == whole
-    assert whole[1] == [([True] * 4 + [False], [1, 1, 2, 2, 0], [1] * 5)]
+    assert answers(store, manifest) == expected
+    assert expected[1] == [([True] * 4 + [False], [1, 1, 2, 2, 0], [1] * 5)]
 
 
 def test_columns_of_a_large_object_are_read_by_their_row_groups(tmp_path, monkeypatch):

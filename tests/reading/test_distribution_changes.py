@@ -33,7 +33,7 @@ def brute_js(p, q):
     for old, new in zip(p, q, strict=True):
         a, b = old / sum(p), new / sum(q)
         middle = (a + b) / 2
-        total += sum(one * math.log2(one / middle) for one in (a, b) if one) / 2
+        total += sum(share * math.log2(share / middle) for share in (a, b) if share) / 2
     return math.sqrt(total)
 
 
@@ -48,8 +48,8 @@ def categories(before, after, most=20):
     both = sorted((old + new).items(), key=lambda pair: (-pair[1], pair[0]))
     chosen = [value for value, _ in (both if len(both) <= most else both[: most - 1])]
     counts = [[side[value] for value in chosen] for side in (old, new)]
-    rest = [side.total() - sum(few) for side, few in zip((old, new), counts, strict=True)]
-    return [[*few, left] for few, left in zip(counts, rest, strict=True)] if any(rest) else counts
+    remaining = [side.total() - sum(few) for side, few in zip((old, new), counts, strict=True)]
+    return [[*few, remainder] for few, remainder in zip(counts, remaining, strict=True)] if any(remaining) else counts
 
 
 def measure(folder, spark_type, before, after, kinds=("none", "none"), bins=1000):
@@ -120,7 +120,7 @@ def test_real_data(tmp_path):
     """Flower measurements of R. A. Fisher, 1936: sepal lengths of two species."""
     setosa = "51 49 47 46 50 54 46 50 44 49 54 48 48 43 58 57 54 51 57 51 54 51 46 51 48 50 50 52 52 47 48 54 52 55 49 50 55 49 44 51 50 45 44 50 51 48 51 46 53 50"  # noqa: E501 - a list
     versicolor = "70 64 69 55 65 57 63 49 66 52 50 59 60 61 56 67 56 58 62 56 59 61 63 61 64 66 68 67 60 57 55 55 58 60 54 60 67 63 56 55 55 61 58 50 56 57 57 62 51 57"  # noqa: E501 - a list
-    before, after = (np.array([int(one) / 10 for one in side.split()]) for side in (setosa, versicolor))
+    before, after = (np.array([int(text) / 10 for text in side.split()]) for side in (setosa, versicolor))
     psi, js, _ = measure(tmp_path, "double", before, after, ("none", "none"))
     counts = deciles(before, after)
     assert (psi, js) == (pytest.approx(brute_psi(*counts)), pytest.approx(brute_js(*counts)))

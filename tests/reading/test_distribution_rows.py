@@ -43,11 +43,11 @@ def test_frequencies_of_the_table(opened, top):
     statistics, numbers, _ = opened
     counts = Counter(pa.concat_arrays(numbers).to_pylist())
     expected = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:top]
-    found = statistics.frequencies("c0", top=top)
-    assert [(row["value"], row["frequency"]) for row in found] == [(str(v), n) for v, n in expected]
-    assert all(row["exact"] and row["error"] == 0 for row in found)
-    assert found[0]["fraction"] == expected[0][1] / 3000
-    assert found.columns == ("value", "frequency", "fraction", "exact", "error")
+    answer = statistics.frequencies("c0", top=top)
+    assert [(row["value"], row["frequency"]) for row in answer] == [(str(v), n) for v, n in expected]
+    assert all(row["exact"] and row["error"] == 0 for row in answer)
+    assert answer[0]["fraction"] == expected[0][1] / 3000
+    assert answer.columns == ("value", "frequency", "fraction", "exact", "error")
 
 
 def test_frequencies_of_cut_lists_tell_their_error(opened):
@@ -61,8 +61,8 @@ def test_frequencies_of_cut_lists_tell_their_error(opened):
 
 def test_frequencies_of_one_file(opened, files):
     statistics, numbers, words = opened
-    found = statistics.frequencies("c0", top=None, file=files[1])
-    assert {int(row["value"]): row["frequency"] for row in found} == Counter(numbers[1].to_pylist())
+    answer = statistics.frequencies("c0", top=None, file=files[1])
+    assert {int(row["value"]): row["frequency"] for row in answer} == Counter(numbers[1].to_pylist())
     assert {r["value"]: r["frequency"] for r in statistics.frequencies("c1", file=files[1])} == dict(
         sorted(Counter(words[1].drop_null().to_pylist()).items(), key=lambda item: -item[1])[:2]
     )
@@ -70,8 +70,8 @@ def test_frequencies_of_one_file(opened, files):
 
 def test_a_column_of_nulls_has_no_values(opened):
     assert len(opened[0].frequencies("c2")) == len(opened[0].histogram("c2")) == 0
-    found = opened[0].quantiles("c2", [0, 0.5])
-    assert [(row["probability"], row["value"]) for row in found] == [(0, None), (0.5, None)]
+    answer = opened[0].quantiles("c2", [0, 0.5])
+    assert [(row["probability"], row["value"]) for row in answer] == [(0, None), (0.5, None)]
 
 
 @pytest.mark.parametrize("bins", [None, 1, 3, 20, 500])
@@ -79,12 +79,12 @@ def test_a_column_of_nulls_has_no_values(opened):
 def test_histogram(opened, files, bins, file):
     statistics, numbers, _ = opened
     values = np.sort(np.concatenate(numbers if file is None else numbers[2:]))
-    found = statistics.histogram("c0", bins=bins, file=None if file is None else files[file])
-    assert len(found) == min(bins or 20, 20)
-    assert sum(row["count"] for row in found) == len(values)
-    assert [row["bin"] for row in found] == list(range(len(found)))
-    assert (found[0]["lo"], found[-1]["hi"]) == (str(values[0]), str(values[-1]))
-    assert all(one["hi"] == other["lo"] for one, other in itertools.pairwise(found))
+    bars = statistics.histogram("c0", bins=bins, file=None if file is None else files[file])
+    assert len(bars) == min(bins or 20, 20)
+    assert sum(row["count"] for row in bars) == len(values)
+    assert [row["bin"] for row in bars] == list(range(len(bars)))
+    assert (bars[0]["lo"], bars[-1]["hi"]) == (str(values[0]), str(values[-1]))
+    assert all(bar["hi"] == other["lo"] for bar, other in itertools.pairwise(bars))
 
 
 def test_histogram_of_strings(opened):
@@ -107,11 +107,11 @@ def test_quantiles(opened):
 
 def test_a_summary_knows_how_exact_its_quartiles_are(opened, files):
     statistics = opened[0]
-    found = statistics.summary().rank_errors
-    assert sorted(found) == ["c0", "c1", "c3"]
-    for name, error in found.items():
+    rank_errors = statistics.summary().rank_errors
+    assert sorted(rank_errors) == ["c0", "c1", "c3"]
+    for name, error in rank_errors.items():
         assert error == max(row["error"] for row in statistics.quantiles(name, [0.25, 0.5, 0.75]))
-    assert found["c0"] > found["c3"] == 0
+    assert rank_errors["c0"] > rank_errors["c3"] == 0
     assert "~" in repr(statistics.summary())
     assert statistics.summary(file=files[0]).rank_errors == {}
 

@@ -38,7 +38,7 @@ def statistics(request, tmp_path):
     column, row = WRONG[request.param]
     sound = ids(0, 50, 60) if column == ID else ids(0, None, None, **{**DOUBLES, "lo_double": 50.0, "hi_double": 60.0})
     store = Store.open(str(tmp_path / "_metastore"), writable=True)
-    rows = sorted([sound, row], key=lambda one: one["file"])
+    rows = sorted([sound, row], key=lambda file_row: file_row["file"])
     made = block(store, 1, [("a", 10), ("b", 10)], rows, (column,))
     entry = snapshot(store, 1, [("a", 100, 10, {}), ("b", 101, 10, {})], (column,))
     identity = TableIdentity("iceberg", UUID, str(tmp_path), "cat.db.t")

@@ -35,8 +35,8 @@ def test_each_is_a_column_of_its_common_type(tmp_path):
         {"zeros": encode_value(4), "mix": encode_value(0.5), "mode": encode_value("a")},
     )
     summary = metastore.open(location).summary()
-    shown = {name: [row[name] for row in summary] for name in ("zeros", "mix", "mode", "none")}
-    assert shown == {"zeros": [3, 4], "mix": [1.0, 0.5], "mode": ["7", "a"], "none": [None, None]}
+    columns = {name: [row[name] for row in summary] for name in ("zeros", "mix", "mode", "none")}
+    assert columns == {"zeros": [3, 4], "mix": [1.0, 0.5], "mode": ["7", "a"], "none": [None, None]}
     assert summary.to_arrow().schema.field("mix").type == pa.float64()
     view = metastore.open(location).view("summary")
     assert view.schema.field("zeros").type == pa.int64()
@@ -59,7 +59,7 @@ def test_a_name_never_hides_a_column(tmp_path):
 
 def test_numbers_that_json_does_not_have():
     values = {"a": pa.scalar(float("nan")), "b": pa.scalar([float("inf")]), "c": pa.scalar("NaN!")}
-    found = extra_columns.from_json_texts(extra_columns.to_json_texts(values))
-    assert found["a"] != found["a"]
-    assert found["c"] == "NaN!"
+    decoded = extra_columns.from_json_texts(extra_columns.to_json_texts(values))
+    assert decoded["a"] != decoded["a"]
+    assert decoded["c"] == "NaN!"
     assert extra_columns.from_json_texts({"x": '"NaN"'})["x"] != extra_columns.from_json_texts({"x": '"NaN"'})["x"]

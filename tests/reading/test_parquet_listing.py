@@ -64,10 +64,10 @@ def lay_out(root: Path, entries: list[str]) -> Path:
     return root
 
 
-def list_paths(root: Path, **asked: bool) -> list[str]:
-    files = list_parquet_files(str(root), **asked)
+def list_paths(root: Path, **options: bool) -> list[str]:
+    files = list_parquet_files(str(root), **options)
     assert files is not None
-    return sorted(one.path for one in files)
+    return sorted(file.path for file in files)
 
 
 @pytest.mark.parametrize("case", READ)
@@ -78,8 +78,8 @@ def test_what_spark_reads_is_listed(tmp_path, case):
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_spark_refuses_is_refused(tmp_path, case):
-    entries, told = REFUSED[case]
-    with pytest.raises(UnsupportedTable, match=f"looked for in partitions, but .*{told}. Move what does not belong"):
+    entries, message = REFUSED[case]
+    with pytest.raises(UnsupportedTable, match=f"looked for in partitions, but .*{message}. Move what does not belong"):
         list_parquet_files(str(lay_out(tmp_path, entries)))
 
 
@@ -117,7 +117,7 @@ def test_spark_reads_what_is_listed(spark, tmp_path):
         return sorted(file.file_path.partition(f"{root}/")[2] for file in files)
 
     assert {case: read(case.replace(" ", "_"), entries) for case, (entries, _) in READ.items()} == {
-        case: found for case, (_, found) in READ.items()
+        case: expected for case, (_, expected) in READ.items()
     }
     for case, (entries, _) in REFUSED.items():
         with pytest.raises(Exception, match="CONFLICTING_"):

@@ -20,17 +20,17 @@ def test_summary_has_the_columns_of_the_sql_function(location):
 
 
 def test_summary_of_the_table(location):
-    found = metastore.open(str(location)).summary()
-    row = found[0]
+    summary = metastore.open(str(location)).summary()
+    row = summary[0]
     assert (row["column_name"], row["column_type"], row["min"], row["max"]) == ("id", "bigint", "-5", "10")
     assert (row["q25"], row["q50"], row["q75"], row["avg"], row["std"]) == ("20", "45", "70", 2.5, 2.0)
     assert (row["count"], row["null_count"], row["null_percentage"]) == (20, 0, 0.0)
     assert (row["files"], row["files_total"], row["exact"], row["current"]) == (2, 2, True, True)
-    assert (found.snapshot, found.current) == ("2", True)
-    assert [one["column_name"] for one in found] == ["id", "who.`na.me`", "tags"]
-    assert found[1]["null_percentage"] == 20.0
-    assert found[1]["max"] == "z" * 64 + "…"
-    assert (found[2]["min"], found[2]["null_count"]) == (None, 0)
+    assert (summary.snapshot, summary.current) == ("2", True)
+    assert [row["column_name"] for row in summary] == ["id", "who.`na.me`", "tags"]
+    assert summary[1]["null_percentage"] == 20.0
+    assert summary[1]["max"] == "z" * 64 + "…"
+    assert (summary[2]["min"], summary[2]["null_count"]) == (None, 0)
 
 
 def test_values_are_typed_on_demand(location):
@@ -108,8 +108,8 @@ def test_columns_by_file(location):
 
 def test_views_are_typed(location):
     opened = metastore.open(str(location))
-    found = opened.view("columns", column="id", file="t/b.parquet").to_pylist()
-    assert [(row["lo_long"], row["hi_long"], row["lo_exact"]) for row in found] == [(-5, 5, True)]
+    rows = opened.view("columns", column="id", file="t/b.parquet").to_pylist()
+    assert [(row["lo_long"], row["hi_long"], row["lo_exact"]) for row in rows] == [(-5, 5, True)]
     with pytest.raises(InvalidArgument, match=r"t/none.parquet is no data file"):
         opened.view("columns", file="t/none.parquet")
     assert opened.view("summary").schema == views.VIEWS["summary"]
@@ -141,8 +141,8 @@ def test_a_lagging_version_hint_does_not_deceive(location):
 def test_current_is_unknown_where_a_catalog_decides(location):
     catalogs = location / "metadata" / "00004-7d2a3a3e-0000-4000-8000-00000000000a.metadata.json"
     catalogs.write_text("{}")
-    found = metastore.open(str(location)).summary()
-    assert (found.snapshot, found.current) == ("2", None)
+    summary = metastore.open(str(location)).summary()
+    assert (summary.snapshot, summary.current) == ("2", None)
     with pytest.raises(InvalidArgument, match="no instant is known"):
         metastore.open(str(location)).summary(at="2026-01-02T12:00:00Z")
 
@@ -160,26 +160,26 @@ def test_statistics_of_a_dropped_table_do_not_count(location):
 
 def test_values_of_a_changed_type_do_not_speak_for_the_column(tmp_path):
     store = Store.open(f"{tmp_path}/_metastore", writable=True)
-    one = block(store, 1, [("a", 10)], [ids(0, 1, 10)], columns=(ID, NAME))
+    single_block = block(store, 1, [("a", 10)], [ids(0, 1, 10)], columns=(ID, NAME))
     changed = Column(key="1", path=("id",), type="string", encoding="binary")
     identity = TableIdentity("iceberg", UUID, str(tmp_path), "t")
     now = snapshot(store, 1, [("a", 100, 10, {})], columns=(changed,))
-    store.commit(identity, lambda _: Manifest(table=identity, blocks=(one,), snapshots=(now,)))
+    store.commit(identity, lambda _: Manifest(table=identity, blocks=(single_block,), snapshots=(now,)))
     assert list(metastore.open(str(tmp_path)).columns()) == []
 
 
 def test_deletes_make_a_summary_inexact(tmp_path):
     store = Store.open(f"{tmp_path}/_metastore", writable=True)
-    one = block(store, 1, [("a", 10)], [ids(0, 1, 10)])
+    single_block = block(store, 1, [("a", 10)], [ids(0, 1, 10)])
     deleted = {"deletes": "x", "deleted_rows": 3}
     identity = TableIdentity("iceberg", UUID, str(tmp_path), "t")
     now = snapshot(
         store, 1, [("a", 100, 10, deleted)], columns=(ID,), summary=(ids(0, 1, 10, files=1),), exact=False, rows=7
     )
-    store.commit(identity, lambda _: Manifest(table=identity, blocks=(one,), snapshots=(now,)))
+    store.commit(identity, lambda _: Manifest(table=identity, blocks=(single_block,), snapshots=(now,)))
     opened = metastore.open(str(tmp_path))
-    for found in (opened.summary()[0], opened.summary(file="a")[0]):
-        assert (found["count"], found["exact"], found["max"]) == (7, False, "10")
+    for row in (opened.summary()[0], opened.summary(file="a")[0]):
+        assert (row["count"], row["exact"], row["max"]) == (7, False, "10")
 
 
 def test_after_noscan_there_is_only_a_list_of_files(tmp_path):

@@ -24,9 +24,9 @@ def count(bounds: list[tuple[int, int]]) -> tuple[float, float]:
     overlaps = [other_lo <= hi and lo <= other_hi for lo, hi in bounds for other_lo, other_hi in bounds]
     depth = sum(overlaps) / len(bounds)
     alone = 0
-    for place, (lo, hi) in enumerate(bounds):
-        others = [one for at, one in enumerate(bounds) if at != place]
-        alone += all(one[1] <= lo or one[0] >= hi for one in others)
+    for position, (lo, hi) in enumerate(bounds):
+        other_bounds = [bound for at, bound in enumerate(bounds) if at != position]
+        alone += all(bound[1] <= lo or bound[0] >= hi for bound in other_bounds)
     return depth, alone / len(bounds)
 
 
@@ -34,8 +34,8 @@ def count(bounds: list[tuple[int, int]]) -> tuple[float, float]:
 def test_overlaps_are_counted(seed):
     rng = random.Random(seed)
     bounds = [(lo, lo + rng.choice([0, 1, 3, 9])) for lo in (rng.randrange(30) for _ in range(rng.randrange(1, 9)))]
-    found = ColumnLayout.of(*np.array(bounds).T)
-    assert (found.overlap_depth, found.sorted_share) == pytest.approx(count(bounds))
+    layout = ColumnLayout.of(*np.array(bounds).T)
+    assert (layout.overlap_depth, layout.sorted_share) == pytest.approx(count(bounds))
 
 
 @pytest.mark.parametrize(
@@ -59,30 +59,30 @@ def test_nothing_is_said_of_nothing():
 def look_ups(edges: list[object], counts: list[int], *, distincts=None, exact: bool = True) -> LookUps | None:
     bars = Histogram(edges=edges, counts=np.array(counts), distincts=distincts and np.array(distincts))
     summary = {"lo_exact": exact, "hi_exact": exact}
-    kept = SimpleNamespace(histogram=lambda: bars, choose_rank_histogram=lambda bars: bars, summary=summary)
-    return LookUps.of_rows(kept)
+    details = SimpleNamespace(histogram=lambda: bars, choose_rank_histogram=lambda bars: bars, summary=summary)
+    return LookUps.of_rows(details)
 
 
 def test_all_of_few_values_are_looked_up():
-    found = look_ups([1, 1, 1, 4, 9], [40, 20, 30, 10], distincts=[1, 0, 1, 1])
-    assert found == LookUps((1, 4, 9), (60, 30, 10), is_whole=True)
-    assert found.average(np.array([4.0, 2.0, 1.0])) == pytest.approx((3.1, 0))
+    estimate = look_ups([1, 1, 1, 4, 9], [40, 20, 30, 10], distincts=[1, 0, 1, 1])
+    assert estimate == LookUps((1, 4, 9), (60, 30, 10), is_whole=True)
+    assert estimate.average(np.array([4.0, 2.0, 1.0])) == pytest.approx((3.1, 0))
 
 
 def test_of_many_values_those_of_rows_are_looked_up():
-    found = look_ups(list(range(1001)), [1] * 1000)
-    assert (len(found.values), set(found.rows), found.is_whole) == (32, {1}, False)
-    mean, error = found.average(np.array(found.values, float))
+    estimate = look_ups(list(range(1001)), [1] * 1000)
+    assert (len(estimate.values), set(estimate.rows), estimate.is_whole) == (32, {1}, False)
+    mean, error = estimate.average(np.array(estimate.values, float))
     assert mean == pytest.approx(500, abs=5)
     assert error == pytest.approx(1000 / math.sqrt(12 * 32), rel=0.01)
-    found = look_ups([0, 0, *range(1, 501)], [500] + [1] * 500)
-    assert dict(zip(found.values, found.rows, strict=True))[0] == 16, "half of the rows, and of the look-ups"
+    estimate = look_ups([0, 0, *range(1, 501)], [500] + [1] * 500)
+    assert dict(zip(estimate.values, estimate.rows, strict=True))[0] == 16, "half of the rows, and of the look-ups"
 
 
 def test_beginnings_of_texts_are_not_looked_up():
-    whole, cut = b"a", b"b" * CUT_BYTES
-    assert look_ups([b"", whole, cut], [50, 50], exact=False).values == (whole,)
-    assert look_ups([b"", whole, cut], [50, 50]).values == (whole, cut)
+    short, cut = b"a", b"b" * CUT_BYTES
+    assert look_ups([b"", short, cut], [50, 50], exact=False).values == (short,)
+    assert look_ups([b"", short, cut], [50, 50]).values == (short, cut)
     assert look_ups([cut, cut], [50], exact=False) is None
 
 
@@ -90,12 +90,12 @@ def test_beginnings_of_texts_are_not_looked_up():
 def test_a_look_up_reads_no_fewer_files_than_hold_the_value(tmp_path, seed):
     tables = write_table(random.Random(seed), tmp_path / "t", 12)
     statistics = metastore.open(tmp_path / "t")
-    told = {row["column_name"]: row for row in statistics.layout()}
-    assert set(told) == {*TYPES, "st.y", "st.z"}
+    rows = {row["column_name"]: row for row in statistics.layout()}
+    assert set(rows) == {*TYPES, "st.y", "st.z"}
     for name in ("i", "s", "day"):
         values = [set(table[name].drop_null().to_pylist()) for table in tables.values()]
-        least = min(sum(value in held for held in values) for value in set().union(*values))
-        row = told[name]
+        least = min(sum(value in file_values for file_values in values) for value in set().union(*values))
+        row = rows[name]
         assert least <= row["files_per_lookup"] <= len(tables)
         assert 1 <= row["overlap_depth"] <= len(tables)
         assert row["advice"] is None

@@ -84,11 +84,11 @@ def test_misspelt_variables_are_named_where_settings_are_shown(monkeypatch, capl
 
     monkeypatch.setenv("METASTORE_CBO_ENABLE", "false")
     monkeypatch.setenv("METASTORE_PORT", "9083")  # of Hive
-    (shown,) = (row for row in metastore.settings() if row["name"].startswith("METASTORE_"))
-    assert (shown["name"], shown["value"], shown["source"]) == ("METASTORE_CBO_ENABLE", "false", "environment")
-    assert shown["problem"] == "there is no such setting. Did you mean METASTORE_CBO_ENABLED?"
-    found = doctor_checks.check_settings()
-    assert (found.state, "METASTORE_CBO_ENABLE is no setting" in found.detail) == (doctor_checks.WARNING, True)
-    assert found.fix == "Did you mean METASTORE_CBO_ENABLED?"
+    (setting,) = (row for row in metastore.settings() if row["name"].startswith("METASTORE_"))
+    assert (setting["name"], setting["value"], setting["source"]) == ("METASTORE_CBO_ENABLE", "false", "environment")
+    assert setting["problem"] == "there is no such setting. Did you mean METASTORE_CBO_ENABLED?"
+    check = doctor_checks.check_settings()
+    assert (check.state, "METASTORE_CBO_ENABLE is no setting" in check.detail) == (doctor_checks.WARNING, True)
+    assert check.fix == "Did you mean METASTORE_CBO_ENABLED?"
     said = "the environment variable METASTORE_CBO_ENABLE is no setting. Did you mean METASTORE_CBO_ENABLED?"
     assert [record.getMessage() for record in caplog.records] == [said]  # once

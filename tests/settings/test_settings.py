@@ -20,23 +20,27 @@ CASES = json.loads((Path(__file__).parents[1] / "cases" / "settings.json").read_
 @pytest.fixture(autouse=True)
 def empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.chdir(tmp_path)
-    for one in configuration.REGISTRY.values():
-        monkeypatch.delenv(one.environment, raising=False)
+    for setting in configuration.REGISTRY.values():
+        monkeypatch.delenv(setting.environment, raising=False)
     return tmp_path
 
 
-def resolve_setting(key, **given):
-    return next(one for one in configuration.resolve(**given) if one.setting.key == configuration.PREFIX + key)
+def resolve_setting(key, **options):
+    return next(
+        resolved for resolved in configuration.resolve(**options) if resolved.setting.key == configuration.PREFIX + key
+    )
 
 
 def test_defaults_are_typed():
-    values = {one.setting.key.removeprefix(configuration.PREFIX): one.value for one in configuration.resolve()}
+    values = {
+        resolved.setting.key.removeprefix(configuration.PREFIX): resolved.value for resolved in configuration.resolve()
+    }
     assert values["enabled"] is True
     assert values["store"] is None
     assert values["analyze.formats"] == ("iceberg", "delta", "hudi")
     assert values["cache.size"] == 256 << 20
     assert values["planning.timeout"] == 2000
-    assert {one.source for one in configuration.resolve()} == {"default"}
+    assert {resolved.source for resolved in configuration.resolve()} == {"default"}
 
 
 def test_the_nearest_source_wins(monkeypatch, empty_folder):
@@ -44,8 +48,8 @@ def test_the_nearest_source_wins(monkeypatch, empty_folder):
     assert (resolve_setting("histogram.bins").value, resolve_setting("histogram.bins").source) == (11, "file")
     monkeypatch.setenv("METASTORE_HISTOGRAM_BINS", "12")
     assert (resolve_setting("histogram.bins").value, resolve_setting("histogram.bins").source) == (12, "environment")
-    given = resolve_setting("histogram.bins", arguments={"spark.metastore.histogram.bins": 13})
-    assert (given.value, given.source) == (13, "argument")
+    bins = resolve_setting("histogram.bins", arguments={"spark.metastore.histogram.bins": 13})
+    assert (bins.value, bins.source) == (13, "argument")
     assert resolve_setting("snapshots.keep").source == "file"
 
 
@@ -119,7 +123,7 @@ def test_values_of_a_file_that_are_no_texts(value, read):
 
 
 def test_environment_names_are_those_of_the_shim():
-    names = {one.environment for one in configuration.REGISTRY.values()}
+    names = {setting.environment for setting in configuration.REGISTRY.values()}
     assert {"METASTORE_PRUNE_INSIDE_WRITES", "METASTORE_HUDI_BYPASS_SKIPPING", "METASTORE_CBO_ENABLED"} <= names
 
 
@@ -139,8 +143,8 @@ def test_a_file_of_ones_own_names_programs(empty_folder):
     assert left_out("python") is None
 
 
-def give_to_nobody(place: Path) -> None:
-    os.chown(place, 65534, 65534)
+def give_to_nobody(path: Path) -> None:
+    os.chown(path, 65534, 65534)
 
 
 WAYS = {
@@ -239,13 +243,17 @@ def test_a_wrong_value_stops_who_uses_the_setting_alone(monkeypatch, user):
         with pytest.raises(InvalidSetting, match=r"histogram\.bins = '1'"):
             configuration.resolve(user=user)
     else:
-        assert "spark.metastore.store" in {one.setting.key for one in configuration.resolve(user=user)}
+        assert "spark.metastore.store" in {resolved.setting.key for resolved in configuration.resolve(user=user)}
     assert configuration.get("spark.metastore.store") is None
 
 
 def test_every_setting_has_a_user():
-    assert {user for one in configuration.REGISTRY.values() for user in one.users} == {"analyze", "read", "plan"}
-    assert all(one.users for one in configuration.REGISTRY.values())
+    assert {user for setting in configuration.REGISTRY.values() for user in setting.users} == {
+        "analyze",
+        "read",
+        "plan",
+    }
+    assert all(setting.users for setting in configuration.REGISTRY.values())
 
 
 @pytest.mark.parametrize(
@@ -277,10 +285,10 @@ def test_settings_say_which_file_they_are_of(empty_folder):
     rows = {row["name"]: row for row in metastore.settings()}
     assert rows["spark.metastore.histogram.bins"]["file"] == str(empty_folder / "metastore.toml")
     assert "written by everybody" in rows["spark.metastore.python"]["left_out"]
-    told = doctor_checks.check_settings()
-    assert told.state == doctor_checks.WARNING
-    assert "spark.metastore.python is left out" in told.detail
-    assert "chmod" in told.fix
+    result = doctor_checks.check_settings()
+    assert result.state == doctor_checks.WARNING
+    assert "spark.metastore.python is left out" in result.detail
+    assert "chmod" in result.fix
 
 
 @pytest.mark.parametrize("there", [False, True])
@@ -288,11 +296,11 @@ def test_doctor_makes_nothing(monkeypatch, tmp_path, there):
     (tmp_path / "w" / "t").mkdir(parents=True)
     if there:
         (tmp_path / "w" / "t" / "_metastore").mkdir()
-    before = {str(one): one.stat().st_mtime_ns for one in tmp_path.rglob("*")}
+    before = {str(path): path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     assert doctor_store_checks.check_store(str(tmp_path / "w" / "t")).state == doctor_checks.OK
     monkeypatch.setenv("METASTORE_STORE", str(tmp_path / "stats"))
     assert doctor_store_checks.check_store(None).state == doctor_checks.OK
-    assert {str(one): one.stat().st_mtime_ns for one in tmp_path.rglob("*")} == before
+    assert {str(path): path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
 @pytest.mark.slow
@@ -303,7 +311,7 @@ def test_doctor_runs_nothing_of_the_working_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     doctor_checks.check_workers_python()
     doctor_checks.check_data_sources()
-    assert sorted(one.name for one in tmp_path.iterdir()) == [
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
         "json.py",
         "numpy.py",
         "pyarrow.py",

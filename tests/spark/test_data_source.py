@@ -51,8 +51,8 @@ def test_sql_and_location_say_the_same(spark, table, verb):
     by_location = getattr(metastore.open(table), verb)()
     assert by_sql.columns == by_location.columns
     key = lambda row: str(row.get("path", "")) + str(row.get("column_name", ""))  # noqa: E731 - a sort key
-    for one, other in zip(sorted(by_sql, key=key), sorted(by_location, key=key), strict=True):
-        assert without_empty_partition(one) == without_empty_partition(other)
+    for sql_row, other in zip(sorted(by_sql, key=key), sorted(by_location, key=key), strict=True):
+        assert without_empty_partition(sql_row) == without_empty_partition(other)
 
 
 def test_summary_of_one_file_says_the_same(spark, table):
@@ -70,9 +70,9 @@ def test_answers_are_frames_of_spark(spark, table, verb):
 
 def test_the_shim_draws_the_same_sparklines(spark):
     random = Random(1)
-    whole = lambda: random.randrange(-3, 9), lambda: random.randrange(-(2**62), 2**62)
+    draw_integer = lambda: random.randrange(-3, 9), lambda: random.randrange(-(2**62), 2**62)
     broken = lambda: random.gauss(0, 1), lambda: random.choice([0.5, 7.25]), lambda: 10 ** random.uniform(-300, 300)
-    for name, draws in (("Long", whole), ("Double", broken)):
+    for name, draws in (("Long", draw_integer), ("Double", broken)):
         for draw in draws * 20:
             values = sorted(draw() for _ in range(101))
             assert draw_in_shim(spark, name, values) == draw_sparkline(values)
@@ -82,28 +82,28 @@ def draw_in_shim(spark, name, values):
     """The sparkline that the shim draws of an array of `Long` or `Double`."""
     gateway = spark.sparkContext._gateway
     array = gateway.new_array(getattr(gateway.jvm, name.lower()), len(values))
-    for place, one in enumerate(values):
-        array[place] = one
+    for row_number, value in enumerate(values):
+        array[row_number] = value
     percentiles = getattr(gateway.jvm.scala.Predef, f"wrap{name}Array")(array).toIndexedSeq()
     drawn = module(spark, "org.metastore.spark.statistics.values.Sparkline").draw(percentiles)
     return drawn.get() if drawn.isDefined() else None
 
 
-@pytest.mark.parametrize(("percentiles", "shown"), SHAPES)
-def test_the_shim_draws_the_same_shapes(spark, percentiles, shown):
+@pytest.mark.parametrize(("percentiles", "expected"), SHAPES)
+def test_the_shim_draws_the_same_shapes(spark, percentiles, expected):
     if isinstance(percentiles[0], bytes):
         pytest.skip("the shim draws bytes as it draws nothing")
     name = "Long" if isinstance(percentiles[0], int) else "Double"
-    assert draw_in_shim(spark, name, percentiles) == shown
+    assert draw_in_shim(spark, name, percentiles) == expected
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("view", list(views.VIEWS))
 def test_every_view_by_location(spark, table, view):
     frame = source(spark, view).load(table)
-    wanted = views.VIEWS[view].names
-    assert frame.columns[: len(wanted)] == wanted
-    assert len(frame.columns) == len(wanted) or view == "histograms_wide"
+    names = views.VIEWS[view].names
+    assert frame.columns[: len(names)] == names
+    assert len(frame.columns) == len(names) or view == "histograms_wide"
     assert frame.count() == metastore.open(table).view(view).num_rows
     assert frame.count() > 0 or view == "ranks"  # which are made where asked for
 
@@ -120,8 +120,8 @@ def test_filters_work_pushed_or_not(spark, table, pushed):
     try:
         path = metastore.open(table).files()[0]["path"]
         frame = source(spark, "columns").load(table)
-        one = frame.where((frame.column_name == "id") & (frame.path == path)).collect()
-        assert [(row.path, row.column_name) for row in one] == [(path, "id")]
+        file_row = frame.where((frame.column_name == "id") & (frame.path == path)).collect()
+        assert [(row.path, row.column_name) for row in file_row] == [(path, "id")]
         assert frame.where("column_name = 'none'").count() == 0
         assert frame.where("path = 'none'").count() == 0
         assert frame.where("column_name = 'ID'").count() == 0
@@ -146,26 +146,26 @@ NARROWED = {"summary": 1, "columns": 1, "frequencies": 10, "histograms": 1, "his
 def test_every_view_honours_both_options(spark, table, view, by):
     path = max(row["path"] for row in metastore.open(table).files())  # the last of three files
     where = TABLE if by == "name" else table
-    whole = source(spark, view).load(where)
+    all_rows = source(spark, view).load(where)
     narrow = source(spark, view, column="ID", file=path).load(where)
-    found = narrow.collect()
-    assert len(found) == NARROWED[view]
+    narrow_rows = narrow.collect()
+    assert len(narrow_rows) == NARROWED[view]
     if view == "histograms_wide":
         assert narrow.columns == ["edge", "id"]
     else:
-        assert {row.column_name for row in found} == {"id"}
+        assert {row.column_name for row in narrow_rows} == {"id"}
         assert {row.column_name for row in source(spark, view, file=path).load(where).collect()} <= {
-            row.column_name for row in whole.collect()
+            row.column_name for row in all_rows.collect()
         }
     if view == "summary":
         of_file = next(row for row in metastore.open(table).summary(file=path) if row["column_name"] == "id")
-        assert (found[0].min, found[0].max, found[0]["count"]) == (of_file["min"], of_file["max"], 10)
+        assert (narrow_rows[0].min, narrow_rows[0].max, narrow_rows[0]["count"]) == (of_file["min"], of_file["max"], 10)
         assert [row["count"] for row in source(spark, view, column="id").load(where).collect()] == [30]
 
 
 @pytest.mark.parametrize("by", ["name", "location"])
 @pytest.mark.parametrize(
-    ("view", "option", "told"),
+    ("view", "option", "message"),
     [
         ("files", "file", "the view files cannot be narrowed by it"),
         ("files", "column", "the view files cannot be narrowed by it"),
@@ -184,8 +184,8 @@ def test_every_view_honours_both_options(spark, table, view, by):
         ("sumary", "column", "view: there is no view sumary. Did you mean summary"),
     ],
 )
-def test_options_that_narrow_nothing_are_refused(spark, table, view, option, told, by):
-    with pytest.raises(PySparkException, match=told):
+def test_options_that_narrow_nothing_are_refused(spark, table, view, option, message, by):
+    with pytest.raises(PySparkException, match=message):
         source(spark, view, **{option: "idd"}).load(TABLE if by == "name" else table).collect()
 
 
@@ -202,8 +202,8 @@ def test_filters_on_column_and_file_are_pushed_for_each_query_alone(spark, table
     ]:
         assert rows_read(spark, frame.where(where)) == read, where
         expected = sorted((row.path, row.column_name) for row in by_location.where(where).collect())
-        found = frame.select("path", "column_name", "lo_long").where(where)
-        assert sorted((row.path, row.column_name) for row in found.collect()) == expected
+        pushed = frame.select("path", "column_name", "lo_long").where(where)
+        assert sorted((row.path, row.column_name) for row in pushed.collect()) == expected
     joined = frame.alias("a").join(frame.alias("b"), ["path", "column_name"]).where("column_name = 'id'")
     assert joined.count() == 3
     assert frame.count() == by_location.count()
@@ -231,9 +231,9 @@ def test_as_a_table_in_sql(spark, table):
 def test_as_a_table_of_the_session_catalog(spark, table, options):
     session = spark.newSession()
     session.conf.set("spark.sql.catalog.spark_catalog", "builtin")  # Delta's cannot: docs/details/data-source.md
-    given = options.format(path=table, name=TABLE)
-    view = "" if "view" in given else ", view 'files'"
-    session.sql(f"CREATE TABLE stored_table USING metastore OPTIONS ({given}{view})")
+    option_text = options.format(path=table, name=TABLE)
+    view = "" if "view" in option_text else ", view 'files'"
+    session.sql(f"CREATE TABLE stored_table USING metastore OPTIONS ({option_text}{view})")
     try:
         assert session.sql("SELECT sum(rows) FROM stored_table").first()[0] == 30
         assert session.table("stored_table").count() == 3
@@ -242,14 +242,14 @@ def test_as_a_table_of_the_session_catalog(spark, table, options):
 
 
 @pytest.mark.parametrize(
-    ("view", "where", "told"),
+    ("view", "where", "message"),
     [
         ("nonsense", "/x", "METASTORE_INVALID_ARGUMENT"),
         ("rank", "/x", "there is no view rank"),
     ],
 )
-def test_mistakes_are_told_before_anything_runs(spark, view, where, told):
-    with pytest.raises(PySparkException, match=told):
+def test_mistakes_are_told_before_anything_runs(spark, view, where, message):
+    with pytest.raises(PySparkException, match=message):
         source(spark, view).load(where).explain()
 
 

@@ -43,11 +43,11 @@ def said(source: str, environment, folder) -> str:
 
 @pytest.mark.slow
 def test_the_python_to_set_is_named(environment, tmp_path):
-    told = said("Metastore", environment, tmp_path)
-    assert told.startswith("[METASTORE_INVALID_SETTING] Spark finds no data source metastore: ")
-    assert "python3 of the PATH" in told
-    assert "export PYSPARK_PYTHON=" in told
-    named = told.partition("export PYSPARK_PYTHON=")[2].partition(",")[0]
+    message = said("Metastore", environment, tmp_path)
+    assert message.startswith("[METASTORE_INVALID_SETTING] Spark finds no data source metastore: ")
+    assert "python3 of the PATH" in message
+    assert "export PYSPARK_PYTHON=" in message
+    named = message.partition("export PYSPARK_PYTHON=")[2].partition(",")[0]
     assert "METASTORE_TABLE_NOT_FOUND" in said("metastore", {**environment, "PYSPARK_PYTHON": named}, tmp_path)
 
 

@@ -56,8 +56,8 @@ def test_a_task_after_ours_reads_no_directory_of_spark(spark, tmp_path):
     import metastore  # noqa: PLC0415 - the name above is of the module that is tested
 
     def list_archives(_: int) -> list[str]:
-        found = (path for path, importer in sys.path_importer_cache.items() if isinstance(importer, zipimporter))
-        return [Path(path).name for path in found]
+        zip_paths = (path for path, importer in sys.path_importer_cache.items() if isinstance(importer, zipimporter))
+        return [Path(path).name for path in zip_paths]
 
     location = (tmp_path / "table").as_uri()
     spark.range(0, 100, 1, 4).write.parquet(location)

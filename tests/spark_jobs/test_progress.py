@@ -42,9 +42,9 @@ def test_what_is_over_soon_says_nothing_in_a_pipe():
 def test_a_terminal_gets_one_line_that_fits_and_goes(monkeypatch, label):
     monkeypatch.setenv("COLUMNS", "80")
     written = said(Terminal(), label, READING)
-    _, *shown, blank, end = written.split("\r")
-    assert shown
-    assert all(len(line) < 80 and "reading 12/40 files" in line and line.rstrip().endswith("left") for line in shown)
+    _, *updates, blank, end = written.split("\r")
+    assert updates
+    assert all(len(line) < 80 and "reading 12/40 files" in line and line.rstrip().endswith("left") for line in updates)
     assert (blank.strip(), end) == ("", "")
     assert "[#####" in written or len(label) > 80
 

@@ -21,7 +21,7 @@ def test_nobody_sees_half_an_archive(tmp_path, monkeypatch):
     session_jobs._write_at_once(archive, b"all of it")
     monkeypatch.undo()
     session_jobs._write_at_once(archive, b"all of it")  # another did so meanwhile
-    assert [(found.name, found.read_bytes()) for found in archive.parent.iterdir()] == [("a.zip", b"all of it")]
+    assert [(path.name, path.read_bytes()) for path in archive.parent.iterdir()] == [("a.zip", b"all of it")]
 
 
 def test_what_spark_has_already_is_not_added_again(tmp_path, monkeypatch):

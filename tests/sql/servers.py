@@ -21,8 +21,12 @@ LIMIT = 240
 def environment() -> dict[str, str]:
     """The environment of a shell in which Spark was installed by pip; no interpreter is named in it."""
     unset = ("PYSPARK_PYTHON", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_REMOTE")
-    kept = {name: value for name, value in os.environ.items() if name not in unset}
-    return {**kept, "SPARK_HOME": str(HOME), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    return {
+        **environment,
+        "SPARK_HOME": str(HOME),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
 
 
 def options(conf: Mapping[str, str]) -> list[str]:

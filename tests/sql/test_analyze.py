@@ -172,8 +172,8 @@ def test_the_data_source_takes_names(spark, filled):
     assert len(rows["id"]["percentiles_long"]) == 101
     assert source.option("view", "files").load().count() == 2
     assert spark.read.format("metastore").option("view", "snapshots").load(filled).count() == 1
-    found = spark.sql("SELECT location FROM metastore.tables('ice.db') WHERE table = 'ice.db.sql_scratch'")
-    located = found.collect()[0][0]
+    listed = spark.sql("SELECT location FROM metastore.tables('ice.db') WHERE table = 'ice.db.sql_scratch'")
+    located = listed.collect()[0][0]
     same = {row["column_name"]: row for row in spark.read.format("metastore").load(located).collect()}
     assert same == rows
 
@@ -182,9 +182,9 @@ def test_a_name_is_told_as_statements_take_it(spark):
     name = "ice.db.`t.with dots``ü`"
     spark.sql(f"CREATE TABLE {name} USING iceberg AS SELECT id FROM range(3)")
     try:
-        told = spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS").first()["table"]
-        assert told == name
-        assert spark.sql("SELECT * FROM metastore.summary(:t)", args={"t": told}).count() == 1
+        reported_name = spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS").first()["table"]
+        assert reported_name == name
+        assert spark.sql("SELECT * FROM metastore.summary(:t)", args={"t": reported_name}).count() == 1
         location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
         assert metastore.open(location).summary().subject == name
     finally:

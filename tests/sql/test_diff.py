@@ -40,32 +40,34 @@ def lines(answer):
 
 def test_what_differs_and_nothing_else(spark, grown):
     name, first, second = grown
-    found = {(column, measure): rest for column, measure, *rest in lines(metastore.diff(spark, name, first, second))}
-    assert found[None, "count"] == ["100", "150", 50.0]
-    assert found[None, "files"] == ["1", "2", 1.0]
-    assert found["id", "column_type"] == ["int", "bigint", None]
-    assert found["id", "max"] == ["99", "149", 50.0]
-    assert ("id", "min") not in found
-    assert found["x", "null_count"] == ["0", "1", 1.0]
-    assert found["x", "max"] == ["24.75", "1.49E8", pytest.approx(149e6 - 24.75)]
-    assert found["s", "min"] == ["s0", "s", None]
-    assert found["new", "column_type"] == [None, "string", None]
-    assert found["gone", "column_type"] == ["int", None, None]
-    assert {column for column, _ in found} == {None, "id", "x", "s", "new", "gone"}
-    assert sum(measure in ("count", "files") for _, measure in found) == 2, "once for the table"
+    differences = {
+        (column, measure): values for column, measure, *values in lines(metastore.diff(spark, name, first, second))
+    }
+    assert differences[None, "count"] == ["100", "150", 50.0]
+    assert differences[None, "files"] == ["1", "2", 1.0]
+    assert differences["id", "column_type"] == ["int", "bigint", None]
+    assert differences["id", "max"] == ["99", "149", 50.0]
+    assert ("id", "min") not in differences
+    assert differences["x", "null_count"] == ["0", "1", 1.0]
+    assert differences["x", "max"] == ["24.75", "1.49E8", pytest.approx(149e6 - 24.75)]
+    assert differences["s", "min"] == ["s0", "s", None]
+    assert differences["new", "column_type"] == [None, "string", None]
+    assert differences["gone", "column_type"] == ["int", None, None]
+    assert {column for column, _ in differences} == {None, "id", "x", "s", "new", "gone"}
+    assert sum(measure in ("count", "files") for _, measure in differences) == 2, "once for the table"
 
 
 def test_all_ways_say_the_same(spark, grown):
     name, first, second = grown
-    told = lines(metastore.diff(spark, name, first))
-    assert told == lines(metastore.diff(spark, name, first, second))
+    differences = lines(metastore.diff(spark, name, first))
+    assert differences == lines(metastore.diff(spark, name, first, second))
     query = f"SELECT {', '.join(COLUMNS)} FROM metastore.diff('{name}', '{first}', '{second}')"
-    assert [tuple(row) for row in spark.sql(query).collect()] == told
+    assert [tuple(row) for row in spark.sql(query).collect()] == differences
     location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
-    assert lines(metastore.open(location).diff(first)) == told
+    assert lines(metastore.open(location).diff(first)) == differences
     done = CliRunner().invoke(app, ["diff", location, first, second, "--json"])
     assert done.exit_code == 0, done.stderr
-    assert lines(json.loads(done.stdout)["rows"]) == told
+    assert lines(json.loads(done.stdout)["rows"]) == differences
 
 
 def test_backwards_and_nothing(spark, grown):
@@ -86,8 +88,8 @@ def test_a_snapshot_that_there_is_not(spark, grown):
 
 def test_distributions(spark, grown):
     name, first, second = grown
-    found = metastore.diff(spark, name, first, second, distributions=True)
-    moved = {(row["column_name"], row["measure"]): (row["change"], row["reason"]) for row in found}
+    differences = metastore.diff(spark, name, first, second, distributions=True)
+    moved = {(row["column_name"], row["measure"]): (row["change"], row["reason"]) for row in differences}
     assert moved["id", "psi"][0] == pytest.approx(9 / 30 * math.log(1.5) + 0.3 * math.log(4), abs=1e-3)
     assert 0 < moved["x", "js_distance"][0] <= 1
     assert moved[None, "count"] == (50, None)
@@ -95,9 +97,9 @@ def test_distributions(spark, grown):
     same = metastore.diff(spark, name, second, second, distributions=True)
     assert [(row["change"], row["reason"]) for row in same] == [(0, None)] * 8
     location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
-    assert list(metastore.open(location).diff(first, distributions=True)) == list(found)
+    assert list(metastore.open(location).diff(first, distributions=True)) == list(differences)
     query = f"SELECT * FROM metastore.diff('{name}', '{first}', distributions => true)"
-    assert [row.asDict() for row in spark.sql(query).collect()] == list(found)
+    assert [row.asDict() for row in spark.sql(query).collect()] == list(differences)
 
 
 def test_a_page_about_both(spark, grown, tmp_path):
@@ -108,14 +110,14 @@ def test_a_page_about_both(spark, grown, tmp_path):
         page = metastore.report(spark, name, before=first).save(tmp_path / "page.html").read_text("utf-8")
     finally:
         spark.conf.unset("spark.metastore.history.enabled")
-    for told in (
+    for rows in (
         'id="layout"',
         "scans of this session",
         "It was not there before.",
         "It is no longer there.",
         "drifted",
     ):
-        assert told in page
+        assert rows in page
     older = metastore.report(spark, name, at=first)
     assert (older.columns, older.current, "gone" in older.html) == (4, False, True)
 
@@ -132,10 +134,10 @@ def test_the_same_rows_in_other_files_have_the_same_mean_and_deviation(spark):
         ends.append(metastore.analyze(spark, name, progress=False).snapshot)
     first, second = (metastore.summary(spark, name, at=at)[0] for at in ends)
     assert (first["avg"], first["std"]) != (second["avg"], second["std"]), "rounding is to be seen"
-    told = {row["measure"] for row in metastore.diff(spark, name, *ends)}
-    assert told.isdisjoint({"avg", "std"})
+    measures = {row["measure"] for row in metastore.diff(spark, name, *ends)}
+    assert measures.isdisjoint({"avg", "std"})
     location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
-    assert {row["measure"] for row in metastore.open(location).diff(*ends)} == told
+    assert {row["measure"] for row in metastore.open(location).diff(*ends)} == measures
     spark.sql(f"DROP TABLE {name}")
 
 
@@ -159,18 +161,18 @@ def test_a_bad_night_is_seen(spark, nightly):
     diluted = {(row.column_name, row.measure): row for row in spark.sql(query + ")").collect()}
     assert diluted["price", "psi"].change < 0.1
     rows = [row.asDict() for row in spark.sql(query + ", added => true)").collect()]
-    told = {(row["column_name"], row["measure"]): row for row in rows}
-    assert told["price", "psi"]["change"] > 1
-    assert (told[None, "count"]["before"], told[None, "count"]["after"]) == ("9500", "500")
+    by_measure = {(row["column_name"], row["measure"]): row for row in rows}
+    assert by_measure["price", "psi"]["change"] > 1
+    assert (by_measure[None, "count"]["before"], by_measure[None, "count"]["after"]) == ("9500", "500")
     mean, least = spark.sql(f"SELECT avg(price), min(price) FROM {name} WHERE id >= 9500").first()
-    assert float(told["price", "avg"]["after"]) == pytest.approx(mean)
-    assert told["price", "min"]["after"] == str(least)
+    assert float(by_measure["price", "avg"]["after"]) == pytest.approx(mean)
+    assert by_measure["price", "min"]["after"] == str(least)
     assert list(metastore.diff(spark, name, before, after, distributions=True, added=True)) == rows
     location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
     assert list(metastore.open(location).diff(before, after, distributions=True, added=True)) == rows
-    asked = ["diff", location, before, after, "--fail-on", "psi>0.2"]
-    assert CliRunner().invoke(app, asked).exit_code == 0
-    assert CliRunner().invoke(app, [*asked, "--added"]).exit_code == 3
+    command_line = ["diff", location, before, after, "--fail-on", "psi>0.2"]
+    assert CliRunner().invoke(app, command_line).exit_code == 0
+    assert CliRunner().invoke(app, [*command_line, "--added"]).exit_code == 3
 
 
 def test_largest_changes_first_and_dates_as_dates(spark, nightly):
@@ -197,6 +199,8 @@ def test_rewritten_files_are_not_added(spark, nightly):
     compacted = metastore.snapshots(spark, name)[-1]["snapshot"]
     spark.sql(f"INSERT INTO {name} VALUES (10001, 3.5, DATE '2024-02-29')")
     metastore.analyze(spark, name, progress=False)
-    told = {(row["column_name"], row["measure"]): row for row in metastore.diff(spark, name, compacted, added=True)}
-    assert told[None, "count"]["after"] == "1"
-    assert told["price", "max"]["after"] == "3.5"
+    by_measure = {
+        (row["column_name"], row["measure"]): row for row in metastore.diff(spark, name, compacted, added=True)
+    }
+    assert by_measure[None, "count"]["after"] == "1"
+    assert by_measure["price", "max"]["after"] == "3.5"

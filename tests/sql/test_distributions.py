@@ -37,35 +37,35 @@ COLUMNS = {
 @pytest.fixture(scope="module", autouse=True)
 def location(spark: SparkSession) -> Iterator[str]:
     made = ", ".join(f"{sql} AS {name}" for name, sql in COLUMNS.items())
-    with analyzed_table(spark, TABLE, f"SELECT {made} FROM range(0, 3000, 1, 3)") as place:
-        yield place
+    with analyzed_table(spark, TABLE, f"SELECT {made} FROM range(0, 3000, 1, 3)") as location:
+        yield location
 
 
 @pytest.mark.parametrize("column", ["n", "s", "d", "f", "t"])
 def test_frequencies_are_those_of_group_by(spark, column):
     truth = spark.sql(f"SELECT CAST({column} AS STRING), count(*) FROM {TABLE} WHERE {column} IS NOT NULL GROUP BY 1")
-    found = rows_of(spark, f"frequencies('{TABLE}', '{column}')")
-    assert {row["value"]: row["frequency"] for row in found} == {row[0]: row[1] for row in truth.collect()}
-    assert all(row["exact"] and row["error"] == 0 for row in found)
-    assert sum(row["fraction"] for row in found) == pytest.approx(1)
-    counts = [row["frequency"] for row in found]
+    rows = rows_of(spark, f"frequencies('{TABLE}', '{column}')")
+    assert {row["value"]: row["frequency"] for row in rows} == {row[0]: row[1] for row in truth.collect()}
+    assert all(row["exact"] and row["error"] == 0 for row in rows)
+    assert sum(row["fraction"] for row in rows) == pytest.approx(1)
+    counts = [row["frequency"] for row in rows]
     assert counts == sorted(counts, reverse=True)
 
 
 @pytest.mark.slow
 def test_every_view_tells_the_same_summary(spark, location):
     opened = {row["column_name"]: row for row in metastore.open(location).summary()}
-    told = {row["column_name"]: row for row in metastore.summary(spark, TABLE)}
-    assert told == opened
+    by_python = {row["column_name"]: row for row in metastore.summary(spark, TABLE)}
+    assert by_python == opened
     if not SPARK.startswith("3."):
         source = spark.read.format("metastore").option("view", "summary").load(TABLE)
-        shown = [name for name in opened["n"] if name != "analyzed_at"]  # Spark's has no zone
-        assert {row.column_name: row.asDict() for row in source.select(shown).collect()} == {
-            name: {column: row[column] for column in shown} for name, row in opened.items()
+        compared = [name for name in opened["n"] if name != "analyzed_at"]  # Spark's has no zone
+        assert {row.column_name: row.asDict() for row in source.select(compared).collect()} == {
+            name: {column: row[column] for column in compared} for name, row in opened.items()
         }
     for name in COLUMNS.keys() - {"l", "empty"}:
         quartiles = metastore.quantiles(spark, TABLE, name, [0.0, 0.25, 0.5, 0.75, 1.0])
-        bounds = [opened[name][what] for what in ("min", "q25", "q50", "q75", "max")]
+        bounds = [opened[name][percentile] for percentile in ("min", "q25", "q50", "q75", "max")]
         assert [row["value"] for row in quartiles] == bounds, name
         bins = list(metastore.histogram(spark, TABLE, name))
         ends = (bins[0]["lo"], bins[-1]["hi"])
@@ -88,8 +88,10 @@ def test_sql_and_python_answer_alike(spark, location, column):
         assert list(metastore.frequencies(spark, TABLE, column, top)) == list(opened.frequencies(column, top))
     for bins in (2, 7, None):
         assert list(metastore.histogram(spark, TABLE, column, bins)) == list(opened.histogram(column, bins))
-    wanted = [0.0, 0.3, 0.5, 0.99, 1.0]
-    assert list(metastore.quantiles(spark, TABLE, column, wanted)) == list(opened.quantiles(column, wanted))
+    probabilities = [0.0, 0.3, 0.5, 0.99, 1.0]
+    assert list(metastore.quantiles(spark, TABLE, column, probabilities)) == list(
+        opened.quantiles(column, probabilities)
+    )
     assert list(metastore.quantiles(spark, TABLE, column)) == list(opened.quantiles(column))
     path = opened.files()[1]["path"]
     assert list(metastore.frequencies(spark, TABLE, column, 5, file=path)) == list(
@@ -102,23 +104,23 @@ def test_a_file_has_its_own(spark, location):
     path = metastore.open(location).files()[0]["path"]
     rows = spark.sql(f"SELECT CAST(n AS STRING) FROM {TABLE} WHERE input_file_name() LIKE '%{path.rsplit('/', 1)[1]}'")
     truth = Counter(row[0] for row in rows.collect())
-    found = rows_of(spark, f"frequencies('{TABLE}', 'n', file => '{path.rsplit('/', 1)[1]}')")
-    assert {row["value"]: row["frequency"] for row in found} == truth
+    listed = rows_of(spark, f"frequencies('{TABLE}', 'n', file => '{path.rsplit('/', 1)[1]}')")
+    assert {row["value"]: row["frequency"] for row in listed} == truth
 
 
 def test_quantiles(spark):
-    found = rows_of(spark, f"quantiles('{TABLE}', 'n', array(0, 0.5, 1))")
-    assert [(row["exact"], row["error"]) for row in found] == [(True, 0.0)] * 3
+    rows = rows_of(spark, f"quantiles('{TABLE}', 'n', array(0, 0.5, 1))")
+    assert [(row["exact"], row["error"]) for row in rows] == [(True, 0.0)] * 3
     (truth,) = spark.sql(f"SELECT CAST(percentile_disc(0.5) WITHIN GROUP (ORDER BY n) AS INT) FROM {TABLE}").collect()
-    assert found[1]["value"] == str(truth[0])
-    assert rows_of(spark, f"quantiles('{TABLE}', 'n', '0, 0.5,1')") == found
+    assert rows[1]["value"] == str(truth[0])
+    assert rows_of(spark, f"quantiles('{TABLE}', 'n', '0, 0.5,1')") == rows
 
 
 def test_arguments_and_lateral_use(spark):
     assert len(rows_of(spark, f"frequencies(table => '{TABLE}', column => 'N', top => 4)")) == 4
     assert len(rows_of(spark, f"histogram('{TABLE}', 'n', 6)")) == 6
-    found = spark.sql(f"SELECT max(f.frequency) FROM metastore.frequencies('{TABLE}', 's') f JOIN range(2)").collect()
-    assert found[0][0] > 300
+    rows = spark.sql(f"SELECT max(f.frequency) FROM metastore.frequencies('{TABLE}', 's') f JOIN range(2)").collect()
+    assert rows[0][0] > 300
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,7 @@ def distributed(spark: SparkSession) -> Iterator[str]:
 def test_equally_frequent_values_stand_in_order_where_lists_are_laid_out_for_finding(spark, distributed, column):
     opened = metastore.open(location_of(spark, distributed))
     for top in (3, 15, None):
-        found = metastore.frequencies(spark, distributed, column, top)
-        assert list(found) == list(opened.frequencies(column, top))
-    ranks = [-row["frequency"] for row in found]
+        answer = metastore.frequencies(spark, distributed, column, top)
+        assert list(answer) == list(opened.frequencies(column, top))
+    ranks = [-row["frequency"] for row in answer]
     assert ranks == sorted(ranks)

@@ -63,15 +63,15 @@ def _describe(spark, table, column):
 
 def _stored(spark, table):
     state = spark._jsparkSession.sessionState()
-    found = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(table)).stats()
-    return found.get() if found.isDefined() else None
+    statistics = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(table)).stats()
+    return statistics.get() if statistics.isDefined() else None
 
 
 def _expected_rows(spark, query):
     """What Spark expects without us."""
     with conf(spark, spark__metastore__enabled=False, spark__sql__cbo__enabled=True):
-        found = spark.sql(query)._jdf.queryExecution().optimizedPlan().stats().rowCount()
-        return int(str(found.get())) if found.isDefined() else None
+        row_count = spark.sql(query)._jdf.queryExecution().optimizedPlan().stats().rowCount()
+        return int(str(row_count.get())) if row_count.isDefined() else None
 
 
 def test_the_catalog_says_what_spark_s_own_analyze_says(spark, new_table):
@@ -103,16 +103,18 @@ def test_histograms_where_spark_keeps_them(spark, new_table):
     bins = [_bins(spark, table, name) for name in ("i", "day", "few")]
     assert bins[0] == (50.0, [(0, 49, 50), (49, 99, 50), (99, 149, 50), (149, 199, 50)])
     assert bins[1] == (50.0, [(10926 + lo, 10926 + hi, count) for lo, hi, count in bins[0][1]])
-    assert (bins[2][0], [one[:2] for one in bins[2][1]]) == (50.0, [(0, 0), (0, 0), (0, 1), (1, 1)])
+    assert (bins[2][0], [bin_[:2] for bin_ in bins[2][1]]) == (50.0, [(0, 0), (0, 0), (0, 1), (1, 1)])
     assert not _stored(spark, table).colStats().apply("s").histogram().isDefined()
 
 
 def _bins(spark, table, column):
-    found = _stored(spark, table).colStats().apply(column).histogram().get()
-    return found.height(), [(one.lo(), one.hi(), one.ndv()) for one in found.bins()]
+    histogram = _stored(spark, table).colStats().apply(column).histogram().get()
+    return histogram.height(), [(bin_.lo(), bin_.hi(), bin_.ndv()) for bin_ in histogram.bins()]
 
 
-@pytest.mark.parametrize("kind", [one for one in ("parquet", "delta", "hudi") if one in ("parquet", *FORMATS)])
+@pytest.mark.parametrize(
+    "kind", [format_ for format_ in ("parquet", "delta", "hudi") if format_ in ("parquet", *FORMATS)]
+)
 def test_spark_alone_plans_by_them(spark, new_table, kind):
     table = new_table(kind, {"i": "id", "v": "id % 10"})
     query = f"SELECT * FROM {table} WHERE v = 3"
@@ -164,9 +166,9 @@ def test_other_catalogs_have_no_place_for_them(spark, new_table):
     with pytest.raises(UnsupportedTable, match=r"session catalog.*spark\.metastore\.iceberg\.puffin"):
         metastore.export(spark, "ice.db.not_exported")
     table = new_table(columns={"i": "id"})
-    place = next(row[1] for row in spark.sql(f"DESCRIBE EXTENDED {table}").collect() if row[0] == "Location")
+    table_path = next(row[1] for row in spark.sql(f"DESCRIBE EXTENDED {table}").collect() if row[0] == "Location")
     with pytest.raises(UnsupportedTable, match="session catalog"):
-        metastore.export(spark, f"parquet.`{place.removeprefix('file:')}`")
+        metastore.export(spark, f"parquet.`{table_path.removeprefix('file:')}`")
     with pytest.raises(InvalidArgument, match="'glue' is not hive"):
         metastore.export(spark, table, to="glue")
 
@@ -183,8 +185,8 @@ def test_any_thread_may_ask(spark, new_table):
     table = new_table("delta", {"i": "id"})
     _analyze(spark, table)
     with ThreadPoolExecutor(1) as threads:
-        told = threads.submit(_export_without_active_session, spark, table).result()
-    assert (told["rows"], told["columns"]) == (200, ["i"])
+        exported = threads.submit(_export_without_active_session, spark, table).result()
+    assert (exported["rows"], exported["columns"]) == (200, ["i"])
 
 
 def _export_without_active_session(spark, table):

@@ -68,9 +68,9 @@ def test_listed_and_registered_by_itself(own_spark_conf, tmp_path, extensions):
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, json.dumps(conf)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found == {
-        "functions": sum(not one.get("internal") for one in read_contract("functions")["functions"]),
+    printed = json.loads(done.stdout.splitlines()[-1])
+    assert printed == {
+        "functions": sum(not function.get("internal") for function in read_contract("functions")["functions"]),
         "iceberg": [30, [[25]], True, 9, 1],
         "delta": [30, [[25]], True, 9, 1],
         "call": 4,

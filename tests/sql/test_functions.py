@@ -39,27 +39,39 @@ CALLS = (
         "version()",
     ),
 )
-COLUMNS = {one["name"]: ", ".join(one["columns"]).lower() for one in read_contract("functions")["functions"]}
+COLUMNS = {
+    function["name"]: ", ".join(function["columns"]).lower() for function in read_contract("functions")["functions"]
+}
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_columns_and_types_are_as_promised(spark, analyzed, call):
     with conf(spark, spark__metastore__history__enabled="true"):
-        found = spark.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}").schema
-    told = re.sub(r"(map<\w+), ", r"\1,", COLUMNS[call.partition("(")[0]])
-    assert ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in found) == told
+        schema = spark.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}").schema
+    declared = re.sub(r"(map<\w+), ", r"\1,", COLUMNS[call.partition("(")[0]])
+    assert ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in schema) == declared
 
 
 def test_summary_has_a_row_for_every_leaf(spark, analyzed):
     rows = {row["column_name"]: row for row in spark.sql(f"SELECT * FROM metastore.summary('{analyzed}')").collect()}
     assert list(rows) == ["id", "s", "n.a", "n.`b.c`", "l", "p"]
-    found = rows["id"]
-    assert (found["min"], found["max"], found["count"], found["approx_unique"]) == ("0", "99", 100, 100)
-    assert (found["q25"], found["q50"], found["q75"]) == ("24", "49", "74")
-    assert found["avg"] == pytest.approx(49.5)
-    assert found["std"] == pytest.approx(29.011492, rel=1e-6)
-    assert (found["null_count"], found["null_percentage"], found["exact"], found["current"]) == (0, 0.0, True, True)
-    assert (found["files"], found["files_total"]) == (2, 2)
+    id_summary = rows["id"]
+    assert (id_summary["min"], id_summary["max"], id_summary["count"], id_summary["approx_unique"]) == (
+        "0",
+        "99",
+        100,
+        100,
+    )
+    assert (id_summary["q25"], id_summary["q50"], id_summary["q75"]) == ("24", "49", "74")
+    assert id_summary["avg"] == pytest.approx(49.5)
+    assert id_summary["std"] == pytest.approx(29.011492, rel=1e-6)
+    assert (id_summary["null_count"], id_summary["null_percentage"], id_summary["exact"], id_summary["current"]) == (
+        0,
+        0.0,
+        True,
+        True,
+    )
+    assert (id_summary["files"], id_summary["files_total"]) == (2, 2)
     assert rows["n.`b.c`"]["max"] == "49.500000" or rows["n.`b.c`"]["max"] == "49.5"
     assert (rows["l"]["min"], rows["l"]["count"], rows["l"]["null_count"]) == (None, 100, 0)
 
@@ -99,16 +111,16 @@ def test_values_are_shown_as_cast_shows_them(spark, ansi):
     spark.sql("ANALYZE TABLE ice.db.sql_shown COMPUTE STATISTICS FOR ALL COLUMNS")
     with conf(spark, spark__sql__ansi__enabled=ansi):
         cast = spark.sql("SELECT CAST(n AS STRING), CAST(m AS STRING) FROM ice.db.sql_shown").first()
-        found = spark.sql("SELECT min, max, top_value FROM metastore.summary('ice.db.sql_shown')").collect()
+        rows = spark.sql("SELECT min, max, top_value FROM metastore.summary('ice.db.sql_shown')").collect()
     spark.sql("DROP TABLE ice.db.sql_shown")
-    assert [tuple(row) for row in found] == [(text,) * 3 for text in cast]
+    assert [tuple(row) for row in rows] == [(text,) * 3 for text in cast]
 
 
 def test_one_file_has_its_own_summary(spark, analyzed):
     path = spark.sql(f"SELECT path FROM metastore.files('{analyzed}') WHERE partition['p'] = 'p1'").collect()[0][0]
     rows = spark.sql(f"SELECT * FROM metastore.summary('{analyzed}', file => :f)", args={"f": path}).collect()
-    found = rows[0]
-    assert (found["min"], found["max"], found["count"], found["files"]) == ("1", "99", 50, 1)
+    row = rows[0]
+    assert (row["min"], row["max"], row["count"], row["files"]) == ("1", "99", 50, 1)
     assert spark.sql(f"SELECT * FROM metastore.columns('{analyzed}', 'ID') WHERE path = '{path}'").count() == 1
 
 
@@ -133,9 +145,9 @@ def test_a_value_is_the_most_frequent_only_where_none_left_out_is_more_so(spark,
     location = spark.sql(f"SELECT location FROM metastore.tables('ice.db') WHERE table = '{table}'").first()[0]
     by_sql = spark.sql(f"SELECT * FROM metastore.summary('{table}')").collect()
     for rows in (by_sql, metastore.open(location).summary()):
-        found = {row["column_name"]: (row["top_value"], row["top_count"]) for row in rows}
-        assert found["s"] == (None, None)
-        assert found["p"] == ("x", 200)
+        top_values = {row["column_name"]: (row["top_value"], row["top_count"]) for row in rows}
+        assert top_values["s"] == (None, None)
+        assert top_values["p"] == ("x", 200)
 
 
 def test_columns_analyzed_counts_columns_that_the_table_has(spark, table):
@@ -155,18 +167,18 @@ def test_an_analyzed_empty_table_has_a_count_of_zero_and_nulls(spark, table):
     ] * 3
     for function in ("frequencies", "histogram"):
         assert spark.sql(f"SELECT * FROM metastore.{function}('{table}', 'id')").count() == 0
-    found = spark.sql(f"SELECT * FROM metastore.quantiles('{table}', 's', '0.5,1')").collect()
-    assert [tuple(row) for row in found] == [(0.5, None, True, 0.0), (1.0, None, True, 0.0)]
+    quantiles = spark.sql(f"SELECT * FROM metastore.quantiles('{table}', 's', '0.5,1')").collect()
+    assert [tuple(row) for row in quantiles] == [(0.5, None, True, 0.0), (1.0, None, True, 0.0)]
 
 
 def test_quantiles_of_long_texts_are_not_exact(spark, table):
     spark.sql(f"INSERT INTO {table} SELECT id, repeat('x', 70) || id, 'y' FROM range(9)")
     spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS")
-    found = spark.sql(f"SELECT * FROM metastore.quantiles('{table}', 's', '0,0.5,1')").collect()
-    assert [(row.value[-1], row.exact) for row in found] == [("…", False)] * 3
+    rows = spark.sql(f"SELECT * FROM metastore.quantiles('{table}', 's', '0,0.5,1')").collect()
+    assert [(row.value[-1], row.exact) for row in rows] == [("…", False)] * 3
     location = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Location'").first().data_type
     here = metastore.open(location).quantiles("s", [0, 0.5, 1])
-    assert [tuple(row.values()) for row in here] == [tuple(row) for row in found]
+    assert [tuple(row.values()) for row in here] == [tuple(row) for row in rows]
 
 
 def test_without_statistics_nothing_is_answered(spark, table):
@@ -314,13 +326,13 @@ def list_names(within: str, names: list[str]) -> str:
     ],
 )
 def test_a_hint_says_how_a_table_of_another_catalog_is_named(spark, name, example):
-    asked = [
+    statements = [
         lambda: spark.sql(f"SELECT * FROM metastore.summary('{name}')"),
         lambda: metastore.summary(spark, name),
         lambda: metastore.analyze(spark, name, progress=False),
         lambda: metastore.verify(spark, name),
     ]
-    for ask in asked:
+    for ask in statements:
         with pytest.raises(Exception, match="METASTORE_TABLE_NOT_FOUND") as raised:
             ask()
         hint = rf"A table of another catalog has its name before it: \w+\.{re.escape(example or '')}\."
@@ -339,11 +351,16 @@ def test_misspelt_functions_of_one_part_are_named_and_those_of_users_are_theirs(
 
 
 def test_variables_that_are_near_to_settings_are_named(spark):
-    given = {"METASTORE_CBO_ENABLE": "1", "METASTORE_CBO_ENABLED": "1", "METASTORE_PORT": "9083", "CBO_ENABLE": "1"}
-    environment = spark._jvm.PythonUtils.toScalaMap(given)
-    (found,) = items(module(spark, "org.metastore.spark.conf.MetastoreConf").findMisspelt(environment))
-    assert (found._1(), found._2(), found._3()) == ("METASTORE_CBO_ENABLE", "1", "environment")
-    assert found._4() == " Did you mean METASTORE_CBO_ENABLED?"
+    environment_values = {
+        "METASTORE_CBO_ENABLE": "1",
+        "METASTORE_CBO_ENABLED": "1",
+        "METASTORE_PORT": "9083",
+        "CBO_ENABLE": "1",
+    }
+    environment = spark._jvm.PythonUtils.toScalaMap(environment_values)
+    (misspelt,) = items(module(spark, "org.metastore.spark.conf.MetastoreConf").findMisspelt(environment))
+    assert (misspelt._1(), misspelt._2(), misspelt._3()) == ("METASTORE_CBO_ENABLE", "1", "environment")
+    assert misspelt._4() == " Did you mean METASTORE_CBO_ENABLED?"
 
 
 def test_mistakes_in_python_are_those_of_sql(spark, analyzed):
@@ -368,24 +385,24 @@ def test_mistakes_in_python_are_those_of_sql(spark, analyzed):
     ],
 )
 def test_the_part_of_a_name_that_is_unknown_is_named(spark, name, says):
-    told = f"[METASTORE_TABLE_NOT_FOUND] There is no table {name}. {says}".rstrip()
+    message = f"[METASTORE_TABLE_NOT_FOUND] There is no table {name}. {says}".rstrip()
     with pytest.raises(AnalysisException) as in_sql:
         spark.sql(f"SELECT * FROM metastore.summary('{name}')")
-    assert str(in_sql.value).startswith(told)
+    assert str(in_sql.value).startswith(message)
     with pytest.raises(TableNotFound) as in_python:
         metastore.analyze(spark, name, progress=False)
-    assert str(in_python.value).startswith(told)
+    assert str(in_python.value).startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "kept"),
+    ("kind", "name", "counts_deleted"),
     [
         ("iceberg", "ice.db.deleted_in_bins", "'write.delete.mode' = 'merge-on-read', 'format-version' = '2'"),
         ("delta", "deleted_in_bins", "'delta.enableDeletionVectors' = 'true'"),
     ],
 )
-def test_histograms_say_where_they_count_deleted_rows(spark, kind, name, kept):
-    spark.sql(f"CREATE TABLE {name} (id BIGINT) USING {kind} TBLPROPERTIES ({kept})")
+def test_histograms_say_where_they_count_deleted_rows(spark, kind, name, counts_deleted):
+    spark.sql(f"CREATE TABLE {name} (id BIGINT) USING {kind} TBLPROPERTIES ({counts_deleted})")
     try:
         spark.sql(f"INSERT INTO {name} SELECT id FROM range(0, 1000, 1, 2)")
         metastore.analyze(spark, name, progress=False)
@@ -406,17 +423,17 @@ def test_arguments_must_be_constants(spark):
 def test_settings_are_those_of_the_python_registry(spark):
     spark.conf.set("spark.metastore.histogram.bins", "77")
     try:
-        found = {row["name"]: row for row in spark.sql("SELECT * FROM metastore.settings()").collect()}
+        settings = {row["name"]: row for row in spark.sql("SELECT * FROM metastore.settings()").collect()}
     finally:
         spark.conf.unset("spark.metastore.histogram.bins")
-    assert set(found) == {one.setting.key for one in resolve()}
-    assert found["spark.metastore.histogram.bins"][1:3] == ("77", "spark")
-    assert {name: row["default"] for name, row in found.items()} == {
-        one.setting.key: one.setting.default for one in resolve()
+    assert set(settings) == {setting.setting.key for setting in resolve()}
+    assert settings["spark.metastore.histogram.bins"][1:3] == ("77", "spark")
+    assert {name: row["default"] for name, row in settings.items()} == {
+        setting.setting.key: setting.setting.default for setting in resolve()
     }
 
 
 def test_help_lists_every_function(spark):
-    found = {row["function"]: row for row in spark.sql("SELECT * FROM metastore.help()").collect()}
-    assert {f"metastore.{call.split('(')[0]}" for call in CALLS} == set(found)
-    assert found["metastore.summary"]["arguments"] == "table [, file] [, at]"
+    functions = {row["function"]: row for row in spark.sql("SELECT * FROM metastore.help()").collect()}
+    assert {f"metastore.{call.split('(')[0]}" for call in CALLS} == set(functions)
+    assert functions["metastore.summary"]["arguments"] == "table [, file] [, at]"

@@ -32,8 +32,8 @@ def picture():
 
 def texts(drawing):
     """What a picture says, without when it was drawn."""
-    found = " ".join(re.findall(r"<text[^>]*>(.*?)</text>", drawing)).replace("&#160;", " ")
-    return re.sub(r"snapshot .*? UTC", "", found)
+    drawn = " ".join(re.findall(r"<text[^>]*>(.*?)</text>", drawing)).replace("&#160;", " ")
+    return re.sub(r"snapshot .*? UTC", "", drawn)
 
 
 def test_the_picture(session):
@@ -45,12 +45,12 @@ def test_the_picture(session):
 def test_the_guide(session):
     assert len(BLOCKS) > 6
     session.conf.set("spark.metastore.aggregates.enabled", "true")
-    for statements, shown in BLOCKS:
+    for statements, expected in BLOCKS:
         *before, last = statements.split(";\n")
         for statement in before:
             session.sql(statement).collect()
-        found = session.sql(last)
+        frame = session.sql(last)
         if last.startswith("EXPLAIN"):
-            assert shown.rstrip(".") in found.first()[0]
-        elif shown:
-            assert found._show_string(truncate=0).strip() == shown, last
+            assert expected.rstrip(".") in frame.first()[0]
+        elif expected:
+            assert frame._show_string(truncate=0).strip() == expected, last

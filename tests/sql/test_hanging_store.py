@@ -98,11 +98,11 @@ def test_the_data_source_ends_in_time(spark, table, hanging, view):
 
 
 def check(call: Task) -> None:
-    told = str(call.error)
-    assert told.startswith("[METASTORE_STORE_NOT_READABLE]")
-    assert "no answer within 1000 ms" in told
-    assert "spark.metastore.read.timeout" in told
-    assert len(told.splitlines()) == 1
+    message = str(call.error)
+    assert message.startswith("[METASTORE_STORE_NOT_READABLE]")
+    assert "no answer within 1000 ms" in message
+    assert "spark.metastore.read.timeout" in message
+    assert len(message.splitlines()) == 1
 
 
 def test_a_query_is_planned_without_the_statistics(spark, table, hanging):
@@ -148,9 +148,9 @@ def test_the_tables_of_a_query_are_looked_up_side_by_side(spark, table, analyzed
     with conf(spark, spark__metastore__store=answering_two, spark__metastore__planning__timeout=f"{PATIENCE // 2}s"):
         df = spark.sql(f"SELECT * FROM {table} JOIN {analyzed} USING (id) WHERE id = 1")
         assert Task(df.collect).ends()
-        told = labels(df)
-        assert len(told) >= 2
-        assert all("could not be read" in label for label in told)
+        label = labels(df)
+        assert len(label) >= 2
+        assert all("could not be read" in label for label in label)
 
 
 ANALYZE = "ANALYZE TABLE {} COMPUTE STATISTICS"
@@ -199,10 +199,12 @@ def test_an_analyze_that_hangs_ends_in_time_and_the_next_one_works(spark, table,
     with conf(spark, spark__metastore__analyze__timeout="2s"):
         call = Task(lambda: spark.sql(ANALYZE.format(table)))
         assert call.ends()
-    told = str(call.error)
-    assert told.startswith(f"[METASTORE_ANALYZE_FAILED] ANALYZE of {table} failed: nothing was heard of it for 2000 ms")
-    assert "spark.metastore.analyze.timeout" in told
-    assert len(told.splitlines()) == 1
+    message = str(call.error)
+    assert message.startswith(
+        f"[METASTORE_ANALYZE_FAILED] ANALYZE of {table} failed: nothing was heard of it for 2000 ms"
+    )
+    assert "spark.metastore.analyze.timeout" in message
+    assert len(message.splitlines()) == 1
     assert elsewhere.sql(ANALYZE.format(table)).collect()[0]["rows"] == 1
 
 

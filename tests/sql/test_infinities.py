@@ -29,8 +29,8 @@ ROWS = 4000
 @pytest.fixture(scope="module", autouse=True)
 def location(spark):
     made = ", ".join(f"{sql} AS {name}" for name, sql in COLUMNS.items())
-    with analyzed_table(spark, TABLE, f"SELECT id, {made} FROM range(0, {ROWS}, 1, 8)") as place:
-        yield place
+    with analyzed_table(spark, TABLE, f"SELECT id, {made} FROM range(0, {ROWS}, 1, 8)") as location:
+        yield location
 
 
 def read_values(spark, column, where="true"):
@@ -39,8 +39,8 @@ def read_values(spark, column, where="true"):
 
 
 def check_summary(row, values):
-    numbers = [one for one in values if not math.isnan(one)]
-    finite = [one for one in numbers if math.isfinite(one)]
+    numbers = [number for number in values if not math.isnan(number)]
+    finite = [number for number in numbers if math.isfinite(number)]
     assert row["inf_count"] == len(numbers) - len(finite)
     assert [float(row[end]) for end in ("min", "max")] == pytest.approx([min(numbers), max(numbers)])
     if not finite:
@@ -48,7 +48,7 @@ def check_summary(row, values):
         return
     mean = sum(finite) / len(finite)
     assert row["avg"] == pytest.approx(mean)
-    assert row["std"] == pytest.approx(math.sqrt(sum((one - mean) ** 2 for one in finite) / (len(finite) - 1)))
+    assert row["std"] == pytest.approx(math.sqrt(sum((number - mean) ** 2 for number in finite) / (len(finite) - 1)))
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -57,25 +57,25 @@ def test_summary_and_histogram_are_of_finite_values(spark, location, column):
     values = read_values(spark, column)
     check_summary(row, values)
     bins = rows_of(spark, f"histogram('{TABLE}', '{column}')")
-    finite = [one for one in values if math.isfinite(one)]
-    assert sum(one["count"] for one in bins) == len(finite)
+    finite = [number for number in values if math.isfinite(number)]
+    assert sum(bar["count"] for bar in bins) == len(finite)
     if finite:
         assert [float(bins[0]["lo"]), float(bins[-1]["hi"])] == pytest.approx([min(finite), max(finite)])
         assert row["sparkline"] is not None
     few = rows_of(spark, f"histogram('{TABLE}', '{column}', 3)")
-    assert sum(one["count"] for one in few) == len(finite)
+    assert sum(bar["count"] for bar in few) == len(finite)
 
     opened = metastore.open(location)
-    (alike,) = (one for one in opened.summary() if one["column_name"] == column)
+    (column_summary,) = (row for row in opened.summary() if row["column_name"] == column)
     for name in ("inf_count", "avg", "std", "q25", "q50", "q75", "sparkline", "min", "max"):
-        assert alike[name] == row[name], name
+        assert column_summary[name] == row[name], name
     assert list(opened.histogram(column)) == bins
     assert list(opened.histogram(column, bins=3)) == few
     file = opened.files()[0]["path"]
-    (of_file,) = (one for one in opened.summary(file=file) if one["column_name"] == column)
-    (told,) = (one for one in rows_of(spark, f"summary('{TABLE}', '{file}')") if one["column_name"] == column)
+    (of_file,) = (row for row in opened.summary(file=file) if row["column_name"] == column)
+    (file_summary,) = (row for row in rows_of(spark, f"summary('{TABLE}', '{file}')") if row["column_name"] == column)
     for name in ("inf_count", "avg", "std", "q25", "q50", "q75", "sparkline"):
-        assert of_file[name] == told[name], name
+        assert of_file[name] == file_summary[name], name
     assert list(opened.histogram(column, file=file)) == rows_of(
         spark, f"histogram('{TABLE}', '{column}', file => '{file}')"
     )
@@ -83,16 +83,16 @@ def test_summary_and_histogram_are_of_finite_values(spark, location, column):
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_quantiles_have_infinities(spark, location, column):
-    numbers = sorted(one for one in read_values(spark, column) if not math.isnan(one))
-    asked = [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]
-    found = rows_of(spark, f"quantiles('{TABLE}', '{column}', '{','.join(map(str, asked))}')")
-    assert list(metastore.open(location).quantiles(column, asked)) == found
-    for row in found:
+    numbers = sorted(number for number in read_values(spark, column) if not math.isnan(number))
+    probabilities = [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]
+    quantiles = rows_of(spark, f"quantiles('{TABLE}', '{column}', '{','.join(map(str, probabilities))}')")
+    assert list(metastore.open(location).quantiles(column, probabilities)) == quantiles
+    for row in quantiles:
         exact = numbers[max(1, math.ceil(row["probability"] * len(numbers))) - 1]
         near = pytest.approx(exact, abs=ROWS / 7 * 0.005 if math.isfinite(exact) else None)
         assert float(row["value"]) == near, row
     (summary,) = (row for row in rows_of(spark, f"summary('{TABLE}')") if row["column_name"] == column)
-    assert [summary[f"q{p}"] for p in (25, 50, 75)] == [found[place]["value"] for place in (2, 3, 4)]
+    assert [summary[f"q{p}"] for p in (25, 50, 75)] == [quantiles[position]["value"] for position in (2, 3, 4)]
 
 
 @pytest.mark.parametrize("where", ["id < 700", "positive > 1e308", "both = double('-inf')"])
@@ -102,7 +102,7 @@ def test_filtered_summary(spark, where):
         if row["column_name"] == "id":
             continue
         values = read_values(spark, row["column_name"], where)
-        if any(not math.isnan(one) for one in values):
+        if any(not math.isnan(number) for number in values):
             check_summary(row, values)
         else:
             assert row["inf_count"] == 0
@@ -143,12 +143,12 @@ def test_rows_are_found_and_estimated(spark, where):
 
 
 def test_look_ups_read_the_files_that_hold_them(spark, location):
-    found = {row["column_name"]: row for row in rows_of(spark, f"layout('{TABLE}')")}
-    assert found["first_file"]["files_per_lookup"] < 3
-    assert found["nothing_else"]["files_per_lookup"] == 8
+    layouts = {row["column_name"]: row for row in rows_of(spark, f"layout('{TABLE}')")}
+    assert layouts["first_file"]["files_per_lookup"] < 3
+    assert layouts["nothing_else"]["files_per_lookup"] == 8
     there = {row["column_name"]: row for row in metastore.open(location).layout()}
     for name in COLUMNS:
-        assert there[name]["files_per_lookup"] == pytest.approx(found[name]["files_per_lookup"]), name
+        assert there[name]["files_per_lookup"] == pytest.approx(layouts[name]["files_per_lookup"]), name
 
 
 def test_a_report_draws_the_finite_values(spark):
@@ -161,8 +161,8 @@ def test_changes_are_those_of_the_count(spark):
     spark.sql(f"INSERT INTO {TABLE} (id, positive) VALUES (-1, {INF}), (-2, {MINUS})")
     spark.sql(f"ANALYZE TABLE {TABLE} COMPUTE STATISTICS FOR ALL COLUMNS")
     rows = rows_of(spark, f"diff('{TABLE}', '{before}', distributions => true)")
-    told = {(row["column_name"], row["measure"]): row for row in rows}
-    assert told["positive", "inf_count"]["change"] == 2
-    assert ("positive", "avg") not in told
-    assert 0 < told["positive", "psi"]["change"] < 0.01
-    assert told["first_file", "js_distance"]["change"] == 0
+    by_measure = {(row["column_name"], row["measure"]): row for row in rows}
+    assert by_measure["positive", "inf_count"]["change"] == 2
+    assert ("positive", "avg") not in by_measure
+    assert 0 < by_measure["positive", "psi"]["change"] < 0.01
+    assert by_measure["first_file", "js_distance"]["change"] == 0

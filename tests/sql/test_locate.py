@@ -46,8 +46,8 @@ PYTHON = {"NULL": None, "double('nan')": math.nan}
 @pytest.fixture(scope="module", autouse=True)
 def location(spark: SparkSession) -> Iterator[str]:
     made = ", ".join(f"{sql} AS {name}" for name, sql in COLUMNS.items())
-    with analyzed_table(spark, TABLE, f"SELECT {made} FROM range(0, 300, 1, 6)") as place:
-        yield place
+    with analyzed_table(spark, TABLE, f"SELECT {made} FROM range(0, 300, 1, 6)") as location:
+        yield location
 
 
 def located(spark, column, value, table=TABLE):
@@ -73,8 +73,8 @@ def test_as_many_rows_as_there_are_and_as_python_says(spark, location, column):
         truth = {path: (number, True) for path, number in Counter(row._file for row in counted).items()}
         assert located(spark, column, value) == truth, value
         if value != "0.3":
-            found = {row["path"]: (row["frequency"], row["exact"]) for row in opened.locate(column, python(value))}
-            assert found == truth, value
+            by_path = {row["path"]: (row["frequency"], row["exact"]) for row in opened.locate(column, python(value))}
+            assert by_path == truth, value
 
 
 def test_files_that_were_not_analyzed_may_hold_anything(spark):
@@ -82,16 +82,16 @@ def test_files_that_were_not_analyzed_may_hold_anything(spark):
     spark.sql(f"CREATE TABLE {copy} USING iceberg AS SELECT n FROM {TABLE} WHERE n < 100")
     try:
         spark.sql(f"ANALYZE TABLE {copy} COMPUTE STATISTICS FOR ALL COLUMNS")
-        known = located(spark, "n", "5", copy)
-        assert known
+        located_before = located(spark, "n", "5", copy)
+        assert located_before
         spark.sql(f"INSERT INTO {copy} VALUES (5)")
-        found = located(spark, "n", "5", copy)
-        (added,) = found.keys() - known.keys()
-        assert found == {**known, added: (None, False)}
+        located_after = located(spark, "n", "5", copy)
+        (added,) = located_after.keys() - located_before.keys()
+        assert located_after == {**located_before, added: (None, False)}
         assert located(spark, "n", "-1", copy) == {added: (None, False)}
         spark.sql(f"INSERT OVERWRITE {copy} VALUES (7)")
-        (left,) = spark.sql(f"SELECT path FROM metastore.files('{copy}')").collect()
-        assert located(spark, "n", "5", copy) == {left.path: (None, False)}
+        (remaining_file,) = spark.sql(f"SELECT path FROM metastore.files('{copy}')").collect()
+        assert located(spark, "n", "5", copy) == {remaining_file.path: (None, False)}
     finally:
         spark.sql(f"DROP TABLE {copy}")
 

@@ -59,16 +59,16 @@ def store_of(warehouse: Path, table: str = TABLE) -> Path:
 
 @pytest.fixture
 def store(intact_store, warehouse):
-    place = store_of(warehouse)
-    yield renewed(place, intact_store[0])
-    renewed(place, intact_store[0])
+    store_path = store_of(warehouse)
+    yield renewed(store_path, intact_store[0])
+    renewed(store_path, intact_store[0])
 
 
-def renewed(place: Path, copy: Path) -> Path:
-    for one in (place, *place.parent.glob("aside-*")):
-        shutil.rmtree(one) if one.is_dir() and not one.is_symlink() else one.unlink(missing_ok=True)
-    shutil.copytree(copy, place)
-    return place
+def renewed(store_path: Path, copy: Path) -> Path:
+    for path in (store_path, *store_path.parent.glob("aside-*")):
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+    shutil.copytree(copy, store_path)
+    return store_path
 
 
 def summary_rows(spark):
@@ -86,7 +86,10 @@ def rows(spark):
 
 @pytest.mark.parametrize(
     "odd",
-    [pytest.param(one, id=one.name, marks=[] if one.name in QUICK else pytest.mark.campaign) for one in TAMPERINGS],
+    [
+        pytest.param(tampering, id=tampering.name, marks=[] if tampering.name in QUICK else pytest.mark.campaign)
+        for tampering in TAMPERINGS
+    ],
 )
 def test_spark_refuses_it_by_name_or_passes_it_over(spark, intact_store, warehouse, store, odd):
     other = store_of(warehouse, OTHER)

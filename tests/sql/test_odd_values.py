@@ -31,8 +31,8 @@ ALL_NULL = ["no_number", "no_double", "no_text", "no_bytes", "nested.nothing"]
 @pytest.fixture(scope="module")
 def location(spark):
     made = ", ".join(f"{sql} AS {name}" for name, sql in COLUMNS.items())
-    with analyzed_table(spark, TABLE, f"SELECT id, {made} FROM range(0, 40, 1, 2)") as place:
-        yield place
+    with analyzed_table(spark, TABLE, f"SELECT id, {made} FROM range(0, 40, 1, 2)") as location:
+        yield location
 
 
 @pytest.mark.parametrize("kind", ["rendered", "parsed"])
@@ -42,8 +42,8 @@ def test_the_shim_reads_and_writes_binary_values_as_python_does(spark, kind):
         if kind == "rendered":
             assert texts.render(bytearray.fromhex(case["hex"])) == case["text"]
         else:
-            found = option(texts.parse(case["text"]))
-            assert (None if found is None else bytes(found).hex()) == case["hex"]
+            parsed = option(texts.parse(case["text"]))
+            assert (None if parsed is None else bytes(parsed).hex()) == case["hex"]
 
 
 QUESTIONS = {
@@ -64,9 +64,9 @@ def test_answers_show_binary_values_alike(spark, location, verb):
     assert in_sql
     assert [[row[cell] for cell in cells] for row in in_sql] == [[row[cell] for cell in cells] for row in opened]
     of_binary = [row for row in in_sql if row.get("column_name", "b") == "b"]
-    shown = {row[cell] for row in of_binary for cell in cells}
-    assert shown <= {"X''", "X'00FF80'", "X'6162'"}
-    assert {"X''", "X'6162'"} <= shown
+    cell_texts = {row[cell] for row in of_binary for cell in cells}
+    assert cell_texts <= {"X''", "X'00FF80'", "X'6162'"}
+    assert {"X''", "X'6162'"} <= cell_texts
 
 
 def test_a_cut_bound_ends_in_an_ellipsis(spark, location):
@@ -86,10 +86,10 @@ def test_explain_shows_binary_bounds(spark, location):
 
 
 def test_what_is_shown_is_found_again(spark, location):
-    shown = rows_of(spark, f"frequencies('{TABLE}', 'b')")
-    assert len(shown) == 3
+    frequency_rows = rows_of(spark, f"frequencies('{TABLE}', 'b')")
+    assert len(frequency_rows) == 3
     opened = metastore.open(location)
-    for row in shown:
+    for row in frequency_rows:
         value = row["value"]
         text = f'"{value}"'
         (counted,) = spark.sql(f"SELECT count(*) AS rows FROM {TABLE} WHERE b = {value}").collect()

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.spark
 @pytest.mark.parametrize("case", CASES, ids=[case["sql"] for case in CASES])
 def test_only_table_functions_are_rewritten(spark, case):
     rewrite = find_shim_package(spark).sql.FunctionNames.rewrite
-    found = rewrite(case["sql"])
-    assert found == (case["rewritten"] or case["sql"])
-    assert len(found) == len(case["sql"])
+    rewritten = rewrite(case["sql"])
+    assert rewritten == (case["rewritten"] or case["sql"])
+    assert len(rewritten) == len(case["sql"])
 
 
 @pytest.mark.parametrize(

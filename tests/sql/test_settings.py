@@ -31,18 +31,18 @@ def shown_rows(spark) -> dict[str, object]:
     return {row.name: row for row in spark.sql("SELECT * FROM metastore.settings()").collect()}
 
 
-def is_told(ask, told):
+def is_told(ask, pattern):
     try:
         ask()
     except Exception as error:  # noqa: BLE001 - of Spark, of py4j or ours
-        return bool(re.search(told, str(error))) or str(error)
+        return bool(re.search(pattern, str(error))) or str(error)
     return False
 
 
 @pytest.mark.parametrize("key", others_nightly(INVALID, 2))
 def test_an_invalid_setting_is_told_to_who_uses_it_and_fails_no_query(spark, analyzed, key):
     value, users = INVALID[key]
-    told = rf"METASTORE_INVALID_SETTING\] spark.metastore.{key} = '{value}'"
+    pattern = rf"METASTORE_INVALID_SETTING\] spark.metastore.{key} = '{value}'"
     namespace, query = analyzed.rpartition(".")[0], f"SELECT * FROM {analyzed} WHERE id = 5"
     statements = {
         "analyze": [
@@ -51,20 +51,20 @@ def test_an_invalid_setting_is_told_to_who_uses_it_and_fails_no_query(spark, ana
         ],
         "read": [f"SELECT * FROM metastore.summary('{analyzed}')", f"SELECT * FROM metastore_files('{analyzed}')"],
     }
-    asked = {user: [partial(spark.sql, sql) for sql in found] for user, found in statements.items()}
-    asked["analyze"].append(partial(metastore.analyze, spark, analyzed, progress=False, depth="files"))
-    asked["read"].append(partial(metastore.summary, spark, analyzed))
-    asked["read"].append(lambda: spark.read.format("metastore").load(analyzed).collect())
+    calls_of_users = {user: [partial(spark.sql, sql) for sql in queries] for user, queries in statements.items()}
+    calls_of_users["analyze"].append(partial(metastore.analyze, spark, analyzed, progress=False, depth="files"))
+    calls_of_users["read"].append(partial(metastore.summary, spark, analyzed))
+    calls_of_users["read"].append(lambda: spark.read.format("metastore").load(analyzed).collect())
     with conf(spark, **{f"spark.metastore.{key}".replace(".", "__"): value}):
         check(spark, query)
-        for user, calls in asked.items():
-            assert {is_told(call, told) for call in calls} == {user in users}, user
-        explained = is_told(lambda: spark.sql("SELECT * FROM metastore.explain(:q)", args={"q": query}), told)
+        for user, calls in calls_of_users.items():
+            assert {is_told(call, pattern) for call in calls} == {user in users}, user
+        explained = is_told(lambda: spark.sql("SELECT * FROM metastore.explain(:q)", args={"q": query}), pattern)
         assert explained == bool(users & {"read", "plan"})
         row = shown_rows(spark)[f"spark.metastore.{key}"]
         assert (row.value, row.source) == (row.default, "default")
         assert f"'{value}' (spark) is no value" in row.problem
-        (described,) = [one for one in metastore.settings(spark) if one["name"] == f"spark.metastore.{key}"]
+        (described,) = [setting for setting in metastore.settings(spark) if setting["name"] == f"spark.metastore.{key}"]
         assert (described["value"], described["problem"] is None) == (row.value, False)
         assert spark.sql("SELECT * FROM metastore.help()").count() > 9
         assert spark.sql("SELECT * FROM metastore.version()").count() == 1
@@ -72,7 +72,7 @@ def test_an_invalid_setting_is_told_to_who_uses_it_and_fails_no_query(spark, ana
 
 
 @pytest.mark.parametrize(
-    ("statement", "told"),
+    ("statement", "message"),
     [
         ("SET spark.metastore.histogram.bins = 1", r"spark\.metastore\.histogram\.bins = '1': it is no value"),
         ("set spark.metastore.enabled=maybe", r"spark\.metastore\.enabled = 'maybe': it is no value"),
@@ -82,9 +82,9 @@ def test_an_invalid_setting_is_told_to_who_uses_it_and_fails_no_query(spark, ana
         ),
     ],
 )
-def test_set_refuses_what_is_no_setting_or_no_value_of_one(spark, statement, told):
+def test_set_refuses_what_is_no_setting_or_no_value_of_one(spark, statement, message):
     before = {row.key: row.value for row in spark.sql("SET").collect()}
-    with pytest.raises(Exception, match=rf"^\[METASTORE_INVALID_SETTING\] .*{told}"):
+    with pytest.raises(Exception, match=rf"^\[METASTORE_INVALID_SETTING\] .*{message}"):
         spark.sql(statement)
     assert {row.key: row.value for row in spark.sql("SET").collect()} == before
 
@@ -105,20 +105,20 @@ def test_misspelt_names_are_named_by_analyze(spark, table):
     )
     with conf(spark, spark__metastore__histogram__bin="7"):
         report = metastore.analyze(spark, table, progress=False, depth="files")
-        told = {one.subject: one.reason for one in report.refused}
+        reasons = {refusal.subject: refusal.reason for refusal in report.refused}
         (row,) = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS NOSCAN").collect()
     no_such, bins = "there is no such", "spark.metastore.histogram.bins"
-    assert told == {
+    assert reasons == {
         "setting spark.metastore.histogram.bin": f"{no_such} setting. Did you mean {bins}?",
         "table property metastore.analyze.atuo": f"{no_such} table property. Did you mean metastore.analyze.auto?",
         "table property metastore.analyze.auto": "'on' is none of true, false",
     }
-    assert sorted(row.refused) == sorted(f"{subject}: {reason}" for subject, reason in told.items())
+    assert sorted(row.refused) == sorted(f"{subject}: {reason}" for subject, reason in reasons.items())
 
 
 def test_the_session_reads_texts_as_python_does(spark):
     shim = module(spark, "org.metastore.spark.conf.MetastoreConf")
-    declared = {one.key().removeprefix("spark.metastore."): one for one in items(shim.all())}
+    declared = {setting.key().removeprefix("spark.metastore."): setting for setting in items(shim.all())}
     other = []
     for key, text, value in json.loads(CASES.read_text("utf-8")):
         with conf(spark, **{f"spark.metastore.{key}".replace(".", "__"): text}):

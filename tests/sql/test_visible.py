@@ -34,7 +34,7 @@ def acts(text: str) -> set[str]:
 
 
 def test_both_languages_show_the_same(spark):
-    shown = jvm_session.find_shim_package(spark).reason.VisibleText
+    visible_text = jvm_session.find_shim_package(spark).reason.VisibleText
     texts = [
         ATTACK,
         "São Paulo, 東京　都, a\u00a0b, 👍🏽",
@@ -43,7 +43,7 @@ def test_both_languages_show_the_same(spark):
     ]
     texts += [f"{chr(point)}x" for point in [*range(0x100), *range(0x2000, 0x2070)]]
     for text in texts:
-        assert shown.apply(text) == make_visible(text)
+        assert visible_text.apply(text) == make_visible(text)
 
 
 def test_texts_show_it_and_rows_hold_it(spark, hostile, capfd):
@@ -51,14 +51,14 @@ def test_texts_show_it_and_rows_hold_it(spark, hostile, capfd):
     assert not acts(capfd.readouterr().err) - {"\n", "\r"}
     rows = spark.sql(f"SELECT column_name, min FROM metastore.summary('{hostile}') ORDER BY 1").collect()
     assert {row.column_name for row in rows} == {f"`{COLUMN}`", "id"}
-    found = metastore.frequencies(spark, hostile, f"`{COLUMN}`")
-    assert {row["value"] for row in found} == {f"v{i}{ATTACK}" for i in range(5)}
-    assert not acts(repr(found)) - {"\n"}
+    frequencies = metastore.frequencies(spark, hostile, f"`{COLUMN}`")
+    assert {row["value"] for row in frequencies} == {f"v{i}{ATTACK}" for i in range(5)}
+    assert not acts(repr(frequencies)) - {"\n"}
     explained = spark.sql(f"EXPLAIN SELECT id FROM {hostile} WHERE `{COLUMN}` = 'w'").first()[0]
     (label,) = re.findall(r"\[Metastore: [^\]]*\]", explained)
     assert not acts(label)
-    kept = metastore.explain(spark, f"SELECT id FROM {hostile} WHERE `{COLUMN}` = 'w'")
-    assert not acts(repr(kept)) - {"\n"}
+    decisions = metastore.explain(spark, f"SELECT id FROM {hostile} WHERE `{COLUMN}` = 'w'")
+    assert not acts(repr(decisions)) - {"\n"}
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,6 @@ def test_texts_show_it_and_rows_hold_it(spark, hostile, capfd):
 def test_errors_show_it(spark, hostile, statement):
     with pytest.raises(AnalysisException) as raised:
         spark.sql(statement.format(table=hostile, attack=ATTACK)).collect()
-    told = str(raised.value).partition("\n\nJVM stacktrace")[0]
-    assert told.startswith("[METASTORE_")
-    assert not acts(told)
+    message = str(raised.value).partition("\n\nJVM stacktrace")[0]
+    assert message.startswith("[METASTORE_")
+    assert not acts(message)

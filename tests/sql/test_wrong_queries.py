@@ -46,8 +46,8 @@ def test_global_views_have_no_database_to_miss(spark):
     spark.range(3).createOrReplaceTempView("sql_of_this_session")
     spark.range(3).createOrReplaceGlobalTempView("sql_global")
     try:
-        told = said(spark, "summary('global_temp.nothere')")
-        assert told.endswith("There is no table global_temp.nothere. Known: global_temp.sql_global.")
+        message = said(spark, "summary('global_temp.nothere')")
+        assert message.endswith("There is no table global_temp.nothere. Known: global_temp.sql_global.")
     finally:
         spark.catalog.dropGlobalTempView("sql_global")
         spark.catalog.dropTempView("sql_of_this_session")
@@ -56,12 +56,12 @@ def test_global_views_have_no_database_to_miss(spark):
 @pytest.mark.parametrize("files", ["orc", "csv", "json"])
 def test_files_of_other_formats_are_named(spark, tmp_path, files):
     spark.range(3).write.format(files).save(f"{tmp_path}/t")
-    told = said(spark, f"summary('{files}.`{tmp_path}/t`')")
-    assert f"it is read as {files.upper()} files, not as an Iceberg, Delta or Hudi table with data, or a" in told
+    message = said(spark, f"summary('{files}.`{tmp_path}/t`')")
+    assert f"it is read as {files.upper()} files, not as an Iceberg, Delta or Hudi table with data, or a" in message
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"": "com.example.Missing"}, "Cannot find catalog plugin class"),
         (
@@ -70,14 +70,14 @@ def test_files_of_other_formats_are_named(spark, tmp_path, files):
         ),
     ],
 )
-def test_a_catalog_that_fails_is_told_of_as_such(spark, settings, told):
+def test_a_catalog_that_fails_is_told_of_as_such(spark, settings, message):
     session = spark.newSession()
     for key, value in settings.items():
         session.conf.set(f"spark.sql.catalog.sql_failing{key}", value)
     for question in ("summary('sql_failing.db.t')", "columns('sql_failing.db.t')"):
         line = said(session, question)
         assert line.startswith("[METASTORE_CATALOG_FAILED] sql_failing.db.t cannot be looked up: its catalog fails: ")
-        assert told in line
+        assert message in line
 
 
 def test_of_a_snapshot_that_no_statement_reaches_those_near_it_are_named(spark, table):
@@ -89,10 +89,12 @@ def test_of_a_snapshot_that_no_statement_reaches_those_near_it_are_named(spark, 
         ids.append(spark.sql(f"SELECT snapshot_id FROM {table}.refs WHERE name = 'main'").first()[0])
     near = f"Nearest analyzed snapshots: {ids[1]}, {ids[2]}, {ids[3]}."
     for question in (f"summary('{table}', at => {ids[0]})", f"diff('{table}', '{ids[0]}')"):
-        told = said(spark, question)
-        assert told.startswith(f"[METASTORE_NO_STATISTICS] {table} has no statistics of columns for snapshot {ids[0]} ")
-        assert told.endswith(near)
-        assert "Run: " not in told
+        message = said(spark, question)
+        assert message.startswith(
+            f"[METASTORE_NO_STATISTICS] {table} has no statistics of columns for snapshot {ids[0]} "
+        )
+        assert message.endswith(near)
+        assert "Run: " not in message
     location = spark.sql(f"DESCRIBE EXTENDED {table}").where("col_name = 'Location'").first()[1]
     with pytest.raises(NoStatistics, match=re.escape(near)):
         metastore.open(location).summary(at=ids[0])

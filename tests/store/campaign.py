@@ -207,9 +207,9 @@ class Crowd:
 
     def ended(self):
         """The orders of processes that ended since the last question, with what they said and how they ended."""
-        over = [one for one in self.running if one[2].poll() is not None]
-        self.running = [one for one in self.running if one not in over]
-        return [(order, said.read_text().splitlines(), process.returncode) for order, said, process in over]
+        ended = [process for process in self.running if process[2].poll() is not None]
+        self.running = [process for process in self.running if process not in ended]
+        return [(order, said.read_text().splitlines(), process.returncode) for order, said, process in ended]
 
     def kill(self):
         for _, _, process in self.running:
@@ -240,8 +240,8 @@ def run(uri, store, *, seconds, analyzers=8, most=10**6, share=0.02, seed=1, opt
                 time.sleep(0.1)
         finally:
             crowd.kill()
-    tried, told, there = Counter(result.of("trying")), Counter(result.of("committed")), store.read().settings
-    result.lost = sorted(role for role in tried if there.get(role, 0) < told[role])
+    tried, committed, there = Counter(result.of("trying")), Counter(result.of("committed")), store.read().settings
+    result.lost = sorted(role for role in tried if there.get(role, 0) < committed[role])
     result.twice = sorted(role for role in tried if there.get(role, 0) > tried[role])
     return result
 
@@ -269,13 +269,13 @@ def main():
     parser.add_argument("--on", choices=("disk", "s3"), default="disk")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--work", help="what one of the processes is told")
-    given = parser.parse_args()
-    if given.work:
-        work(Order(**json.loads(given.work)))
+    arguments = parser.parse_args()
+    if arguments.work:
+        work(Order(**json.loads(arguments.work)))
         return
     with tempfile.TemporaryDirectory() as folder:
-        how = {"seconds": 60 * given.minutes, "seed": given.seed}
-        result = on_disk(folder, **how) if given.on == "disk" else on_s3(**how)
+        how = {"seconds": 60 * arguments.minutes, "seed": arguments.seed}
+        result = on_disk(folder, **how) if arguments.on == "disk" else on_s3(**how)
     print(result)
     print(*(line["corrupt"] for line in result.said if "corrupt" in line), sep="\n")
     sys.exit(bool(result.lost or result.twice or result.of("corrupt")))

@@ -356,14 +356,14 @@ def _is_a_chain(states) -> None:
 
 
 def _is_told_the_truth(world, actor, states, final) -> None:
-    mark, told = actor.mark, actor.outcome
+    mark, outcome = actor.mark, actor.outcome
     times = final.settings.get(mark, 0) if mark else 1
     if times > 1:
         raise Broken(f"{mark} is there {times} times")
-    if isinstance(told, Manifest) and times != 1:
+    if isinstance(outcome, Manifest) and times != 1:
         raise Broken(f"{mark} was told that it committed, and is lost")
-    if isinstance(told, Manifest) and told not in states and not world.weeks < world.now:
+    if isinstance(outcome, Manifest) and outcome not in states and not world.weeks < world.now:
         raise Broken(f"{mark} was told of a state that never was")
-    needless = told == "refused" or (told == "unknown" and world.faults)
-    if told is None or (needless and not world.sleepers):
+    needless = outcome == "refused" or (outcome == "unknown" and world.faults)
+    if outcome is None or (needless and not world.sleepers):
         raise Broken(f"{mark} does not know, without need")

@@ -41,15 +41,15 @@ def block(
     detailed: bool = False,
 ) -> Block:
     """A block of data files whose lower bounds are all `value`, with details that say it if they are wanted."""
-    held = range(len(leaves)) if ordinals is None else ordinals
-    rows = [{"column": c, "file": f, "rows": 1, "lo_long": value} for c in held for f in range(len(paths))]
+    stored_ordinals = range(len(leaves)) if ordinals is None else ordinals
+    rows = [{"column": c, "file": f, "rows": 1, "lo_long": value} for c in stored_ordinals for f in range(len(paths))]
     summary = []
     if rows:
         statistics = pa.Table.from_pylist(rows, SUMMARY)
         ref = store.put("summary", statistics, object_layout.size_row_groups(statistics["column"], 16))
-        summary.append(SummaryRef(ref, tuple(held)))
+        summary.append(SummaryRef(ref, tuple(stored_ordinals)))
     name, detail = str(uuid.uuid4()), {"sketches_name": sketches, "sketches_file": 0} if sketches else {}
-    details = _details(store, range(len(paths)), value, held) if detailed else [detail] * len(paths)
+    details = _details(store, range(len(paths)), value, stored_ordinals) if detailed else [detail] * len(paths)
     listed = zip(paths, details, strict=True)
     files = pa.Table.from_pylist(
         [{"file": i, "path": p, "size": 1, **more} for i, (p, more) in enumerate(listed)], FILES
@@ -59,12 +59,12 @@ def block(
     return Block(id=name, computed=computed, columns=tuple(leaves), files=ref, summary=tuple(summary))
 
 
-def _details(store: Store, files: Sequence[int], value: int, held: Sequence[int]) -> list[dict[str, Any]]:
+def _details(store: Store, files: Sequence[int], value: int, ordinals: Sequence[int]) -> list[dict[str, Any]]:
     """The fields of data files that name their details: twelve values, a sketch and a histogram of each column."""
-    pairs = [{"column": c, "file": f} for c in held for f in files]
+    pairs = [{"column": c, "file": f} for c in ordinals for f in files]
     values = [{**pair, "value_long": value + i, "frequency": 100 - i} for pair in pairs for i in range(12)]
     histograms = [{**pair, "kind": "equi_height", "edges_long": [value, value], "counts": [1]} for pair in pairs]
-    found: list[dict[str, Any]] = [{} for _ in files]
+    details: list[dict[str, Any]] = [{} for _ in files]
     for kind, rows, layout_of in (
         ("sketches", [{**pair, "theta": b"%d" % value} for pair in pairs], lay_out_sketches),
         ("frequencies", values, lay_out_value_lists),
@@ -72,15 +72,15 @@ def _details(store: Store, files: Sequence[int], value: int, held: Sequence[int]
     ):
         ref = store.put(kind, *layout_of(pa.Table.from_pylist(rows, SCHEMAS[kind])))
         facts = (ref.name, ref.length, ref.sha256, ref.footer_length, ref.footer_sha256)
-        names = (f"{kind}_{what}" for what in ("name", "length", "sha256", "footer_length", "footer_sha256"))
+        names = (f"{kind}_{fact}" for fact in ("name", "length", "sha256", "footer_length", "footer_sha256"))
         shared = dict(zip(names, facts, strict=True))
-        found = [{**one, **shared, f"{kind}_file": file} for file, one in enumerate(found)]
-    return found
+        details = [{**file_details, **shared, f"{kind}_file": file} for file, file_details in enumerate(details)]
+    return details
 
 
 def details_of(store: Store, manifest: Manifest) -> dict[tuple[str, str, str], Any]:
     """What detail objects say, by kind, path and column key: the value, and for lists all of them in their order."""
-    found: dict[tuple[str, str, str], Any] = {}
+    values: dict[tuple[str, str, str], Any] = {}
     for each in manifest.blocks:
         for file in store.get(each.files).to_pylist():
             for kind in DETAILS:
@@ -89,11 +89,11 @@ def details_of(store: Store, manifest: Manifest) -> dict[tuple[str, str, str], A
                 for row in (row for row in rows if row["file"] == file[f"{kind}_file"]):
                     key = kind, file["path"], each.columns[row["column"]].key
                     if kind == "frequencies":
-                        found.setdefault(key, []).append(row["value_long"])
+                        values.setdefault(key, []).append(row["value_long"])
                     else:
-                        assert key not in found
-                        found[key] = int(row["theta"]) if kind == "sketches" else row["edges_long"][0]
-    return found
+                        assert key not in values
+                        values[key] = int(row["theta"]) if kind == "sketches" else row["edges_long"][0]
+    return values
 
 
 def snapshot(store: Store, name: str, leaves: Sequence[Column] = columns(2), *, exact: bool = True) -> Snapshot:
@@ -127,7 +127,7 @@ def adding(*blocks: Block, snapshots: Sequence[Snapshot] = ()) -> Callable[[Mani
 
 def bounds(store: Store, manifest: Manifest) -> dict[tuple[str, str], list[int]]:
     """All lower bounds that readers find, by path and column key."""
-    found: dict[tuple[str, str], list[int]] = {}
+    lower_bounds: dict[tuple[str, str], list[int]] = {}
     for each in manifest.blocks:
         paths: dict[int, Any] = dict(
             zip(*(store.get(each.files)[n].to_pylist() for n in ("file", "path")), strict=True)
@@ -136,8 +136,8 @@ def bounds(store: Store, manifest: Manifest) -> dict[tuple[str, str], list[int]]
             rows = store.get(ref.object, ["column", "file", "lo_long"])
             for row in rows.to_pylist():
                 key = (paths[row["file"]], each.columns[row["column"]].key)
-                found.setdefault(key, []).append(row["lo_long"])
-    return found
+                lower_bounds.setdefault(key, []).append(row["lo_long"])
+    return lower_bounds
 
 
 def folder(store: Store) -> Path:

@@ -34,8 +34,8 @@ def _device(path: Path) -> None:
 
 
 def _socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as one, _inside(path.parent):
-        one.bind(path.name)
+    with socket.socket(socket.AF_UNIX) as listener, _inside(path.parent):
+        listener.bind(path.name)
 
 
 @contextmanager
@@ -77,18 +77,18 @@ def next_manifest(store: Path) -> Path:
 
 def _linked(part: str) -> Callable[[Path, Path], None]:
     def make(store: Path, other: Path) -> None:
-        place = store / part
-        shutil.move(place, f"{store.parent}/aside-{place.name}")
-        place.symlink_to(other / part)
+        path = store / part
+        shutil.move(path, f"{store.parent}/aside-{path.name}")
+        path.symlink_to(other / part)
 
     return make
 
 
 def _replaced(part: str, kind: Callable[[Path], None]) -> Callable[[Path, Path], None]:
     def make(store: Path, _other: Path) -> None:
-        place = store / part
-        shutil.move(place, f"{store.parent}/aside-{place.name}")
-        kind(place)
+        path = store / part
+        shutil.move(path, f"{store.parent}/aside-{path.name}")
+        kind(path)
 
     return make
 
@@ -166,4 +166,4 @@ TAMPERINGS = [
 
 def tree(folder: Path) -> dict[str, tuple[int, int]]:
     """Everything below a folder, with size and time of its last change."""
-    return {str(one): (one.lstat().st_size, one.lstat().st_mtime_ns) for one in sorted(folder.rglob("*"))}
+    return {str(path): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in sorted(folder.rglob("*"))}

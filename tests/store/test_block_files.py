@@ -25,15 +25,15 @@ def sparse(store, present):
 def test_a_block_knows_the_columns_that_it_has_rows_of(store):
     present = np.random.default_rng(1).random((12, len(LEAVES))) < 0.7
     present[3] = present[7] = True
-    [found] = read_block_files(store, [sparse(store, present)])
-    for file, known in enumerate(present):
-        assert found.known_columns(file) == {(LEAVES[i].key, LEAVES[i].type) for i in np.flatnonzero(known)}
-    assert set(found.absent) == set(np.flatnonzero(~present.all(axis=1)).tolist())
+    [block_files] = read_block_files(store, [sparse(store, present)])
+    for file, is_known in enumerate(present):
+        assert block_files.known_columns(file) == {(LEAVES[i].key, LEAVES[i].type) for i in np.flatnonzero(is_known)}
+    assert set(block_files.absent) == set(np.flatnonzero(~present.all(axis=1)).tolist())
 
 
 def test_files_that_miss_the_same_columns_share_what_is_known_of_them(store):
     present = np.ones((6, len(LEAVES)), bool)
     present[::2, 5:9] = False
-    [found] = read_block_files(store, [sparse(store, present)])
-    assert len({id(found.known_columns(file)) for file in range(6)}) == 2
-    assert len({id(absent) for absent in found.absent.values()}) == 1
+    [block_files] = read_block_files(store, [sparse(store, present)])
+    assert len({id(block_files.known_columns(file)) for file in range(6)}) == 2
+    assert len({id(absent) for absent in block_files.absent.values()}) == 1

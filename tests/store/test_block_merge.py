@@ -19,17 +19,17 @@ def of(*blocks, snapshots=()):
     return adding(*blocks, snapshots=snapshots)(None)
 
 
-def only(found):
-    assert all(len(values) == 1 for values in found.values())
-    return {key: values[0] for key, values in found.items()}
+def only(values):
+    assert all(len(values) == 1 for values in values.values())
+    return {key: values[0] for key, values in values.items()}
 
 
 def test_many_commits_keep_few_blocks_and_all_statistics(store):
     for i in range(MAX_BLOCKS + 10):
         manifest = store.commit(TABLE, adding(block(store, [f"f{i}", f"g{i}"], i)))
         assert len(manifest.blocks) <= MAX_BLOCKS
-    found = only(bounds(store, manifest))
-    assert found == {(f"{name}{i}", key): i for name in "fg" for i in range(MAX_BLOCKS + 10) for key in "01"}
+    values = only(bounds(store, manifest))
+    assert values == {(f"{name}{i}", key): i for name in "fg" for i in range(MAX_BLOCKS + 10) for key in "01"}
     assert all(block_.files.rows >= 2 for block_ in manifest.blocks)
 
 
@@ -108,8 +108,8 @@ def test_blocks_without_columns_are_merged(store):
 def test_sketches_of_a_file_are_not_lost(store):
     name = "sketches-0d61fbb2-3f3c-4b2a-9c0e-6b8f0c7b0a1%d.parquet"
     sketched, plain = block(store, ["a"], 1, sketches=name % 1), block(store, ["a", "b"], 2)
-    [one] = merge_blocks(of(sketched, plain), store, at_most=1).blocks
-    assert store.get(one.files)["sketches_name"].to_pylist() == [name % 1, None]
+    [merged] = merge_blocks(of(sketched, plain), store, at_most=1).blocks
+    assert store.get(merged.files)["sketches_name"].to_pylist() == [name % 1, None]
     other = block(store, ["a"], 3, sketches=name % 2)
     manifest = of(sketched, other)
     assert merge_blocks(manifest, store, at_most=1) is manifest  # they cannot be read, so they cannot become one
@@ -128,8 +128,8 @@ def said(newest):
 @pytest.mark.slow
 def test_one_column_after_the_other_keeps_few_blocks_and_all_statistics(store):
     leaves = columns(MAX_BLOCKS + 10)
-    for one in one_by_one(store, ["a", "b"], leaves):
-        manifest = store.commit(TABLE, adding(one))
+    for block_ in one_by_one(store, ["a", "b"], leaves):
+        manifest = store.commit(TABLE, adding(block_))
         assert len(manifest.blocks) <= MAX_BLOCKS
     newest = {(path, leaf.key): i for path in "ab" for i, leaf in enumerate(leaves)}
     for _ in range(2):
@@ -147,9 +147,9 @@ def test_random_columns_of_random_files_keep_their_newest_statistics_and_details
     for i in range(10):
         paths = numbers.sample("abcdef", numbers.randint(1, 4))
         leaves = numbers.sample(columns(6), numbers.randint(1, 4))
-        held = sorted(numbers.sample(range(len(leaves)), numbers.randint(1, len(leaves))))
-        blocks.append(block(store, paths, i, leaves, ordinals=held, detailed=True))
-        newest.update({(path, leaves[c].key): i for path in paths for c in held})
+        ordinals = sorted(numbers.sample(range(len(leaves)), numbers.randint(1, len(leaves))))
+        blocks.append(block(store, paths, i, leaves, ordinals=ordinals, detailed=True))
+        newest.update({(path, leaves[c].key): i for path in paths for c in ordinals})
     manifest = compact_blocks(of(*blocks), store, None)
     assert len(manifest.blocks) == 1
     assert only(bounds(store, manifest)) == newest
@@ -163,8 +163,8 @@ def test_details_that_stay_right_are_not_written_again(store):
         block(store, ["b"], 2, columns(3)[2:], detailed=True),
     )
     before = store.get(wide.files).to_pylist()[0]
-    [one] = merge_blocks(of(wide, other), store, at_most=1).blocks
-    first, second = store.get(one.files).to_pylist()
+    [merged] = merge_blocks(of(wide, other), store, at_most=1).blocks
+    first, second = store.get(merged.files).to_pylist()
     assert first == before
     assert second["sketches_name"] != store.get(other.files)["sketches_name"][0].as_py()
 
@@ -204,9 +204,9 @@ def test_random_blocks_keep_their_newest_statistics(store, seed):
     blocks, newest = [], {}
     for i in range(12):
         paths = numbers.sample("abcdefgh", numbers.randint(1, 5))
-        held = sorted(numbers.sample(range(5), numbers.randint(1, 5)))
-        blocks.append(block(store, paths, i, columns(5), ordinals=held))
-        newest.update({(path, str(c)): i for path in paths for c in held})
+        ordinals = sorted(numbers.sample(range(5), numbers.randint(1, 5)))
+        blocks.append(block(store, paths, i, columns(5), ordinals=ordinals))
+        newest.update({(path, str(c)): i for path in paths for c in ordinals})
     assert only(bounds(store, merge_blocks(of(*blocks), store, at_most=1))) == newest
 
 
@@ -260,37 +260,37 @@ def test_a_damaged_block_is_left_out_of_merging(store, tmp_path, kind):
     ref = blocks[1].files if kind == "files" else blocks[1].summary[0].object
     (tmp_path / "_metastore/objects" / ref.name).unlink()
     manifest = merge_blocks(of(*blocks), store, at_most=1)
-    assert [one.files.rows for one in manifest.blocks] == [1, 3]
+    assert [block_.files.rows for block_ in manifest.blocks] == [1, 3]
     assert manifest.blocks[0] == blocks[1]
 
 
 @pytest.mark.parametrize("kind", ["files", "summary"])
 @pytest.mark.parametrize("ordinal", [-1, 1, 2**31 - 1])
 def test_ordinals_that_lie_leave_a_block_out_of_merging(store, kind, ordinal):
-    made, others = block(store, ["a"]), [block(store, [path]) for path in "bc"]
+    made, other_blocks = block(store, ["a"]), [block(store, [path]) for path in "bc"]
     ref = made.files if kind == "files" else made.summary[0].object
     rows = store.get(ref)
-    place = rows.schema.get_field_index("file")
-    lying = rows.set_column(place, rows.schema.field(place), pa.array([ordinal] * rows.num_rows, pa.int32()))
+    position = rows.schema.get_field_index("file")
+    lying = rows.set_column(position, rows.schema.field(position), pa.array([ordinal] * rows.num_rows, pa.int32()))
     wrong = store.put(kind, lying, [rows.num_rows])
     changed = {"files": wrong} if kind == "files" else {"summary": (replace(made.summary[0], object=wrong),)}
-    manifest = merge_blocks(of(replace(made, **changed), *others), store, at_most=1)
-    assert sorted(one.files.rows for one in manifest.blocks) == [1, 2]
+    manifest = merge_blocks(of(replace(made, **changed), *other_blocks), store, at_most=1)
+    assert sorted(block_.files.rows for block_ in manifest.blocks) == [1, 2]
 
 
 def test_blocks_that_stay_apart_cost_no_snapshots(store, monkeypatch):
     monkeypatch.setattr(block_merge, "JOINED_BYTES", 1)
     monkeypatch.setattr(compaction, "MAX_BLOCKS", 9)
-    for i, one in enumerate(one_by_one(store, ["a"], columns(12))):
-        manifest = store.commit(TABLE, adding(one, snapshots=[snapshot(store, str(i))]), keep=5)
+    for i, block_ in enumerate(one_by_one(store, ["a"], columns(12))):
+        manifest = store.commit(TABLE, adding(block_, snapshots=[snapshot(store, str(i))]), keep=5)
     assert len(manifest.blocks) == 12
     assert [each.id for each in manifest.snapshots] == ["7", "8", "9", "10", "11"]
 
 
 def test_joined_blocks_have_one_object_of_each_kind(store):
     apart = [block(store, [path], 0, columns(1), detailed=True) for path in "abcd"]
-    whole = block(store, list("abcd"), 1, [columns(2)[1]], detailed=True)
-    manifest = compact_blocks(of(*apart, whole), store, None)
-    [one] = manifest.blocks
+    complete = block(store, list("abcd"), 1, [columns(2)[1]], detailed=True)
+    manifest = compact_blocks(of(*apart, complete), store, None)
+    [merged] = manifest.blocks
     for kind in ("sketches", "frequencies", "histograms"):
-        assert len(set(store.get(one.files)[f"{kind}_name"].to_pylist())) == 1
+        assert len(set(store.get(merged.files)[f"{kind}_name"].to_pylist())) == 1

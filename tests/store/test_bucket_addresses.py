@@ -103,16 +103,16 @@ def serving(recorded: Server) -> Iterator[None]:
 @pytest.fixture(params=CASES, ids=[case["case"] for case in CASES])
 def case(request, server, monkeypatch) -> dict:
     """A case, whose requests all go through the server."""
-    found = {"bucket": "lake", "settings": {}, "environment": {}, **request.param}
+    location = {"bucket": "lake", "settings": {}, "environment": {}, **request.param}
     through = {"HTTP_PROXY": server.address, "HTTPS_PROXY": server.address, "http_proxy": server.address}
-    for name, value in {**through, "AWS_MAX_ATTEMPTS": "1", **found["environment"]}.items():
+    for name, value in {**through, "AWS_MAX_ATTEMPTS": "1", **location["environment"]}.items():
         monkeypatch.setenv(name, value)
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     once = fs.AwsStandardS3RetryStrategy(max_attempts=1)
     through_proxy = functools.partial(fs.S3FileSystem, proxy_options=server.address, retry_strategy=once)
     monkeypatch.setattr(fs, "S3FileSystem", through_proxy)
-    return found
+    return location
 
 
 def find_access(case: dict) -> tuple[str, Credentials]:

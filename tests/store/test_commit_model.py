@@ -162,7 +162,9 @@ def listing_last(monkeypatch):
             read = isinstance(request, ReadLog)
             answer = manifests[request.sequence] if read else (yield request)
             if isinstance(request, retention.ListStore):
-                answer = [one for one in answer if not one.path.startswith("log/") or int(one.path[4:24]) in log]
+                answer = [
+                    entry for entry in answer if not entry.path.startswith("log/") or int(entry.path[4:24]) in log
+                ]
 
     monkeypatch.setattr(retention, "find_garbage", reordered)
 
@@ -180,7 +182,9 @@ def forgetting_details(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "guard", [without_grace, listing_last, keeping_the_newest_alone, forgetting_details], ids=lambda one: one.__name__
+    "guard",
+    [without_grace, listing_last, keeping_the_newest_alone, forgetting_details],
+    ids=lambda guard: guard.__name__,
 )
 def test_without_its_guards_the_collector_takes_what_is_needed(monkeypatch, guard):
     guard(monkeypatch)

@@ -40,9 +40,9 @@ def test_files_of_any_kept_snapshot_are_live(store):
 
 
 def test_without_a_readable_list_all_files_are_kept(store):
-    one = listed(store, "a")
-    store.commit(TABLE, adding(block(store, ["a", "b"]), block(store, ["c"]), snapshots=[one]))
-    (folder(store) / "objects" / one.table_files.name).unlink()
+    newest = listed(store, "a")
+    store.commit(TABLE, adding(block(store, ["a", "b"]), block(store, ["c"]), snapshots=[newest]))
+    (folder(store) / "objects" / newest.table_files.name).unlink()
     writer = Store.open(store.uri, writable=True)
     writer._require_objects = lambda _: None  # the commit would refuse to name what is missing
     from metastore.store.compaction import compact_store  # noqa: PLC0415
@@ -55,8 +55,8 @@ def test_details_of_both_blocks_survive(store):
     parts = [block(store, [path], i, sketches=names[i]) for i, path in enumerate("ab")]
     store.commit(TABLE, adding(*parts, snapshots=[listed(store, "a", "b")]))
     metastore.compact(store.uri)
-    [one] = store.read().blocks
-    assert store.get(one.files)["sketches_name"].to_pylist() == names
+    [merged] = store.read().blocks
+    assert store.get(merged.files)["sketches_name"].to_pylist() == names
 
 
 def test_a_compaction_is_made_again_on_top_of_what_was_committed_meanwhile(store, monkeypatch):
@@ -67,11 +67,11 @@ def test_a_compaction_is_made_again_on_top_of_what_was_committed_meanwhile(store
 
     merge, calls = module.compact_blocks, []
 
-    def overtaken(manifest, *rest):
+    def overtaken(manifest, *arguments):
         calls.append(manifest.sequence)
         if len(calls) == 1:
             other.commit(TABLE, adding(late))
-        return merge(manifest, *rest)
+        return merge(manifest, *arguments)
 
     monkeypatch.setattr(module, "compact_blocks", overtaken)
     assert len(module.compact_store(store).after.blocks) == 1

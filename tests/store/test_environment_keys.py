@@ -44,11 +44,11 @@ def vendor(monkeypatch, tmp_path):
 @pytest.fixture
 def requests(monkeypatch):
     """What is asked of the address where a cloud's machine finds its keys."""
-    asked = []
+    requests = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_PUT(self) -> None:
-            asked.append(self.path)
+            requests.append(self.path)
             self.send_error(404)
 
         do_GET = do_PUT  # noqa: N815 - as above
@@ -59,7 +59,7 @@ def requests(monkeypatch):
     with LocalServer(Handler) as server:
         for name in ("AWS_METADATA_ENDPOINT", "AWS_EC2_METADATA_SERVICE_ENDPOINT"):
             monkeypatch.setenv(name, server.address)
-        yield asked
+        yield requests
 
 
 @pytest.mark.parametrize("location", LOCATIONS)

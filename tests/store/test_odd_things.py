@@ -53,8 +53,8 @@ def two_stores(tmp_path):
 def commit(folder: Path) -> None:
     """What ANALYZE does at its end."""
     store = Store.open(str(folder), writable=True)
-    found = block(store, [f"{os.urandom(4).hex()}.parquet"])
-    store.commit(TABLE, adding(found))
+    new_block = block(store, [f"{os.urandom(4).hex()}.parquet"])
+    store.commit(TABLE, adding(new_block))
 
 
 def write(folder: Path) -> None:
@@ -109,7 +109,9 @@ def test_it_is_refused_by_name_or_passed_over(two_stores, odd, verb):
     assert tree(other) == before
 
 
-@pytest.mark.parametrize("odd", [one for one in TAMPERINGS if one.refused is None], ids=lambda odd: odd.name)
+@pytest.mark.parametrize(
+    "odd", [tampering for tampering in TAMPERINGS if tampering.refused is None], ids=lambda odd: odd.name
+)
 def test_statistics_go_on(two_stores, odd):
     folder, other = two_stores
     odd.make(folder, other)
@@ -151,7 +153,9 @@ def test_an_object_that_is_none_is_named(two_stores, kind):
     assert gone.name in {row["object"] for row in metastore.verify(str(folder))}
 
 
-@pytest.mark.parametrize("odd", [one for one in TAMPERINGS if one.refused is None], ids=lambda odd: odd.name)
+@pytest.mark.parametrize(
+    "odd", [tampering for tampering in TAMPERINGS if tampering.refused is None], ids=lambda odd: odd.name
+)
 def test_verify_names_what_it_passes_over(two_stores, odd):
     folder, other = two_stores
     before = {path.relative_to(folder) for path in folder.rglob("*")}

@@ -24,11 +24,11 @@ def flip(store, name):
     path.write_bytes(data)
 
 
-def find_lost(store, damaged, *others, live="abcd", snapshots=()):
+def find_lost(store, damaged, *other_blocks, live="abcd", snapshots=()):
     """The statistics that no other block has of the live data files."""
-    manifest = adding(damaged, *others, snapshots=snapshots)(None)
+    manifest = adding(damaged, *other_blocks, snapshots=snapshots)(None)
     files = [DataFile(path=path, size=1, rows=1, format="parquet") for path in live]
-    return find_lost_statistics(store, manifest, damaged, Coverage(read_block_files(store, others), files))
+    return find_lost_statistics(store, manifest, damaged, Coverage(read_block_files(store, other_blocks), files))
 
 
 def test_statistics_that_others_have_are_not_lost(store):
@@ -40,9 +40,12 @@ def test_data_files_and_columns_that_others_lack_are_lost(store):
     damaged = block(store, ["a", "b", "c", "d"], leaves=columns(3))
     first, second = columns(2)
     in_another_type = replace(second, type="int")
-    others = [block(store, ["a"], leaves=columns(3)), block(store, ["b", "c", "d"], leaves=[first, in_another_type])]
-    assert find_lost(store, damaged, *others) == LostStatistics(("b", "c", "d"), ("c1", "c2"))
-    assert find_lost(store, damaged, *others, live="abc") == LostStatistics(("b", "c", "d"), ("c0", "c1", "c2"))
+    other_blocks = [
+        block(store, ["a"], leaves=columns(3)),
+        block(store, ["b", "c", "d"], leaves=[first, in_another_type]),
+    ]
+    assert find_lost(store, damaged, *other_blocks) == LostStatistics(("b", "c", "d"), ("c1", "c2"))
+    assert find_lost(store, damaged, *other_blocks, live="abc") == LostStatistics(("b", "c", "d"), ("c0", "c1", "c2"))
 
 
 def test_statistics_that_others_have_of_the_footers_alone_are_lost(store):

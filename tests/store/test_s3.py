@@ -28,8 +28,8 @@ KEYS = {"fs.s3a.access.key": s3.KEY, "fs.s3a.secret.key": s3.SECRET}
 
 @pytest.fixture(scope="module")
 def address():
-    with s3.running() as found:
-        yield found
+    with s3.running() as server:
+        yield server
 
 
 @pytest.fixture
@@ -52,8 +52,13 @@ def test_commits_reads_and_upkeep(store):
 
 @pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
 def test_the_environment_names_an_endpoint_without_tls(address, monkeypatch, name):
-    found = {name: address, "AWS_ACCESS_KEY_ID": s3.KEY, "AWS_SECRET_ACCESS_KEY": s3.SECRET, "AWS_REGION": "us-east-1"}
-    for key, value in found.items():
+    environment = {
+        name: address,
+        "AWS_ACCESS_KEY_ID": s3.KEY,
+        "AWS_SECRET_ACCESS_KEY": s3.SECRET,
+        "AWS_REGION": "us-east-1",
+    }
+    for key, value in environment.items():
         monkeypatch.setenv(key, value)
     monkeypatch.delenv("AWS_ALLOW_HTTP", raising=False)
     store = Store.open(f"s3a://{s3.BUCKET}/by-environment/{name}/_metastore", writable=True)
@@ -68,8 +73,8 @@ def test_garbage_is_deleted(store):
         store.commit(TABLE, lambda _, made=made: Manifest(table=TABLE, blocks=(made,)))
     from metastore.store import retention  # noqa: PLC0415
 
-    found = store.run(retention.collect_garbage(-1))
-    assert [blob.path for blob in found.blobs if blob.path.startswith("log/")] == [f"log/{1:020}.json"]
+    garbage = store.run(retention.collect_garbage(-1))
+    assert [blob.path for blob in garbage.blobs if blob.path.startswith("log/")] == [f"log/{1:020}.json"]
     assert store.run(retention.find_garbage(-1)).blobs == ()
     assert store.commit(TABLE, adding()).sequence == 4
 
@@ -96,11 +101,11 @@ def test_the_environment_is_enough(address, monkeypatch):
 
 @pytest.mark.parametrize("trouble", ["lose", "repeat", "refuse"])
 def test_every_reply_to_a_commit_is_wrong_once(address, trouble):
-    seen = set()
+    requests = set()
 
     def once(path):
-        first = path not in seen
-        seen.add(path)
+        first = path not in requests
+        requests.add(path)
         return trouble if first and path.endswith(".json") else None
 
     with s3.Proxy(address, once) as proxy:
@@ -139,7 +144,7 @@ def _without_condition(self, body):
 def test_secrets_are_never_shown(address, caplog):
     caplog.set_level(logging.DEBUG)
     access = find_credentials("s3a://nowhere/t", {**KEYS, "fs.s3a.endpoint": address}.get)
-    shown = [repr(access), str(access)]
+    texts = [repr(access), str(access)]
     store = Store.open("s3a://nowhere/t", access=access, writable=True)
     for act in (
         store.read,
@@ -148,11 +153,11 @@ def test_secrets_are_never_shown(address, caplog):
     ):
         with pytest.raises((StoreNotReadable, StoreNotWritable)) as refused:
             act()
-        shown += [str(refused.value), repr(refused.value), str(refused.value.__dict__)]
-    told = "\n".join([*shown, caplog.text])
-    assert s3.SECRET not in told
-    assert s3.KEY not in told
-    assert "METASTORE_STORE_NOT" in told
+        texts += [str(refused.value), repr(refused.value), str(refused.value.__dict__)]
+    log = "\n".join([*texts, caplog.text])
+    assert s3.SECRET not in log
+    assert s3.KEY not in log
+    assert "METASTORE_STORE_NOT" in log
 
 
 @pytest.mark.parametrize(
@@ -237,6 +242,6 @@ def test_settings_of_other_stores(uri, settings, options):
     ],
 )  # fmt: skip
 def test_file_systems_of_workers(uri, options, kind, path):
-    system, found = open_file_system(uri, Credentials(options))
-    assert (system.type_name, found) == (kind, path)
+    system, found_path = open_file_system(uri, Credentials(options))
+    assert (system.type_name, found_path) == (kind, path)
     Store.open(uri, access=Credentials(options))

@@ -78,18 +78,18 @@ def test_nothing_to_commit(store):
 
 def test_a_table_made_again_starts_anew(store):
     store.commit(TABLE, adding(block(store, ["a"])))
-    seen = []
+    sequences = []
     other = replace(TABLE, uuid="another")
-    committed = store.commit(other, lambda old: seen.append(old) or Manifest(table=other))
-    assert (seen, committed.sequence, committed.blocks, committed.table) == ([None], 2, (), other)
+    committed = store.commit(other, lambda old: sequences.append(old) or Manifest(table=other))
+    assert (sequences, committed.sequence, committed.blocks, committed.table) == ([None], 2, (), other)
 
 
 def test_the_successor_of_a_dropped_table_is_not_overwritten(store):
     successor = replace(TABLE, uuid="successor")
     first = store.commit(successor, lambda _: Manifest(table=successor))
-    for over in (frozenset(), frozenset({TABLE.uuid})):
+    for replaced in (frozenset(), frozenset({TABLE.uuid})):
         with pytest.raises(AnalyzeFailed, match="another table"):
-            store.commit(TABLE, adding(), replaceable=over)
+            store.commit(TABLE, adding(), replaceable=replaced)
     assert store.read() == first
     assert store.commit(TABLE, adding(), replaceable=frozenset({"successor"})).table == TABLE
 
@@ -192,11 +192,11 @@ def test_of_many_objects_the_folder_is_listed_once(store, monkeypatch):
     folder = log_of(store).parent / "objects"
     (folder / refs[0].name).unlink()
     (folder / refs[1].name).write_bytes(b"cut")
-    asked, size = [], LocalBlobs.size
+    sizes, size = [], LocalBlobs.size
     monkeypatch.setattr(table_store, "_MOST_LOCAL_REQUESTS", 4)
-    monkeypatch.setattr(LocalBlobs, "size", lambda self, path: asked.append(path) or size(self, path))
+    monkeypatch.setattr(LocalBlobs, "size", lambda self, path: sizes.append(path) or size(self, path))
     assert store.find_absent({ref.name: ref.length for ref in refs}) == {refs[0].name, refs[1].name}
-    assert sorted(asked) == sorted(f"objects/{ref.name}" for ref in refs[:2])
+    assert sorted(sizes) == sorted(f"objects/{ref.name}" for ref in refs[:2])
 
 
 def test_objects_of_a_kind(store):
@@ -241,15 +241,15 @@ def test_old_blocks_are_left_to_collection(store):
 
 def test_only_wanted_blocks_are_verified(store):
     first, second = block(store, ["a"]), block(store, ["b"])
-    wanted = find_orphan_blocks(store, TABLE, None, is_useful=lambda _, files: files["path"].to_pylist() == ["b"])
-    assert wanted == [second]
+    orphans = find_orphan_blocks(store, TABLE, None, is_useful=lambda _, files: files["path"].to_pylist() == ["b"])
+    assert orphans == [second]
     assert first.id != second.id
 
 
 @pytest.mark.parametrize("kind", ["summary", "files"])
 @pytest.mark.parametrize("how", ["missing", "flipped", "cut"])
 def test_damaged_blocks_are_not_found(store, kind, how):
-    made, whole = block(store, ["a"], 1), block(store, ["b"], 2)
+    made, intact = block(store, ["a"], 1), block(store, ["b"], 2)
     ref = made.files if kind == "files" else made.summary[0].object
     path = Path(store.uri.removeprefix("file:")) / "objects" / ref.name
     data = bytearray(path.read_bytes())
@@ -258,7 +258,7 @@ def test_damaged_blocks_are_not_found(store, kind, how):
         path.unlink()
     else:
         path.write_bytes(bytes(data) if how == "flipped" else bytes(data[:-9]))
-    assert find_orphan_blocks(store, TABLE, None) == [whole]
+    assert find_orphan_blocks(store, TABLE, None) == [intact]
 
 
 def test_an_executor_leaves_nothing_half_written(tmp_path, monkeypatch):

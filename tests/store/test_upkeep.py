@@ -35,9 +35,11 @@ def garbage(store, **options):
 
 
 def objects(manifest):
-    found = {ref.object.name for block_ in manifest.blocks for ref in block_.summary}
-    found |= {block_.files.name for block_ in manifest.blocks} | {one.table_files.name for one in manifest.snapshots}
-    return {f"objects/{name}" for name in found}
+    names_ = {ref.object.name for block_ in manifest.blocks for ref in block_.summary}
+    names_ |= {block_.files.name for block_ in manifest.blocks} | {
+        snapshot.table_files.name for snapshot in manifest.snapshots
+    }
+    return {f"objects/{name}" for name in names_}
 
 
 def replacing(*blocks):
@@ -58,10 +60,10 @@ def test_asking_changes_nothing_and_deleting_deletes_only_garbage(store):
     block(store, ["b"])
     age(store, 8)
     before = set(folder(store).rglob("*"))
-    found = garbage(store)
+    collected = garbage(store)
     assert set(folder(store).rglob("*")) == before
-    assert garbage(store, delete=True) == found
-    assert {str(path.relative_to(folder(store))) for path in before - set(folder(store).rglob("*"))} == found
+    assert garbage(store, delete=True) == collected
+    assert {str(path.relative_to(folder(store))) for path in before - set(folder(store).rglob("*"))} == collected
     assert garbage(store) == set()
     assert store.read() == manifest
     assert {row["state"] for row in metastore.verify(store.uri)} == {"ok"}
@@ -73,8 +75,8 @@ def slow_clock(monkeypatch):
     names = LocalBlobs.list_folder
 
     def late(self, folder):
-        found = names(self, folder)
-        return {name: replace(one, modified=one.modified - timedelta(days=30)) for name, one in found.items()}
+        entries = names(self, folder)
+        return {name: replace(entry, modified=entry.modified - timedelta(days=30)) for name, entry in entries.items()}
 
     monkeypatch.setattr(LocalBlobs, "list_folder", late)
 
@@ -168,12 +170,12 @@ def test_a_process_reads_each_manifest_once_to_find_garbage(store, read_numbers)
     age(store, 8)
     age(store, 1, *(f"{number:020}.json" for number in (4, 5, 6)))  # so number 3 was the newest until a day ago
     read_numbers.clear()
-    found = searched(store)
+    answer = searched(store)
     assert read_numbers == [6]
-    assert len(found) == 6  # two manifests, each with a block of two objects
-    assert found == searched_anew(store)
+    assert len(answer) == 6  # two manifests, each with a block of two objects
+    assert answer == searched_anew(store)
     assert searched(store, days=0) == searched_anew(store, days=0)
-    assert searched(store) == found
+    assert searched(store) == answer
 
 
 def test_a_log_in_place_of_another_is_read_anew(store, read_numbers):
@@ -184,10 +186,10 @@ def test_a_log_in_place_of_another_is_read_anew(store, read_numbers):
     *_, last = commit_some(again, "abc")
     age(store, 8)
     read_numbers.clear()
-    found = searched(again)
+    answer = searched(again)
     assert read_numbers == [3, 2, 3]
-    assert found.isdisjoint(last)
-    assert found == searched_anew(again)
+    assert answer.isdisjoint(last)
+    assert answer == searched_anew(again)
 
 
 def test_details_are_needed_by_the_data_files_that_name_them(store):

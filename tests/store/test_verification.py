@@ -52,9 +52,9 @@ def test_verification_says_what_it_cannot_check(store):
     store.commit(TABLE, adding(*parts))
     assert {state for state, _ in verify_objects(store).values()} == {"ok"}
     (folder(store) / "objects" / parts[0].files.name).write_bytes(b"")
-    told = verify_objects(store)
-    assert told[parts[0].files.name][1].endswith("what it lists cannot be checked")
-    assert (told[names[0]][0], told[names[1]][0]) == ("unknown", "ok")
+    states = verify_objects(store)
+    assert states[parts[0].files.name][1].endswith("what it lists cannot be checked")
+    assert (states[names[0]][0], states[names[1]][0]) == ("unknown", "ok")
     newest = max((folder(store) / "log").iterdir())
     (newest.parent / newest.name.replace("1.json", "2.json")).write_bytes(newest.read_bytes()[:-1])
     assert verify_objects(store)["log/" + newest.name.replace("1.json", "2.json")] == (
@@ -65,9 +65,9 @@ def test_verification_says_what_it_cannot_check(store):
 
 @pytest.mark.parametrize("kind", ["files", "summary", "sketches", "frequencies", "histograms", "table-files"])
 def test_what_has_to_be_made_again(store, kind):
-    whole, hurt = (block(store, [path], detailed=True) for path in "ab")
+    intact, hurt = (block(store, [path], detailed=True) for path in "ab")
     earlier, newest = listed(store, "a"), listed(store, "a", "b")
-    manifest = store.commit(TABLE, adding(whole, hurt, snapshots=[earlier, newest]))
+    manifest = store.commit(TABLE, adding(intact, hurt, snapshots=[earlier, newest]))
     assert not find_damage(store, manifest)
     files = store.get(hurt.files).to_pylist()[0]
     named = {"files": hurt.files.name, "summary": hurt.summary[0].object.name, "table-files": earlier.table_files.name}
@@ -105,7 +105,7 @@ def test_verification_finds_a_lost_detail(store):
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "expected"),
     [
         ([{**ROW, "lo_long": 3}], "an upper bound below the lower (1)"),
         ([{**ROW, "nulls": 2}], "more nulls and NaN than rows (1)"),
@@ -124,13 +124,13 @@ def test_verification_finds_a_lost_detail(store):
         ),
     ],
 )
-def test_verification_finds_contradictions(store, rows, told):
+def test_verification_finds_contradictions(store, rows, expected):
     ref = store.put("summary", pa.Table.from_pylist(rows, SUMMARY), [len(rows)])
     made = block(store, ["a"])
     files = store.get(made.files).set_column(4, "rows", pa.array([1], pa.int64()))
     listed_ = store.put("files", files, [1])
-    held = replace(made, files=listed_, summary=(replace(made.summary[0], object=ref, columns=(0,)),))
-    store.commit(TABLE, adding(held))
+    replaced = replace(made, files=listed_, summary=(replace(made.summary[0], object=ref, columns=(0,)),))
+    store.commit(TABLE, adding(replaced))
     state, problem = verify_objects(store)[ref.name]
     assert state == "contradictory"
-    assert told in problem
+    assert expected in problem

@@ -57,8 +57,8 @@ def test_read_only_folders_are_named_with_the_way_out(tmp_path, present):
     for path in [*tmp_path.parents, tmp_path, folder, *folder.rglob("*")]:
         if path.stat().st_uid == os.getuid() and path != Path("/"):
             path.chmod(0o555 if path in (folder, *folder.rglob("*")) else path.stat().st_mode | 0o055)
-    found, error = said(IMPORTS + READ_AND_COMMIT, str(folder)).splitlines()
-    assert found.startswith("Manifest") if present else found == "None"
+    answer, error = said(IMPORTS + READ_AND_COMMIT, str(folder)).splitlines()
+    assert answer.startswith("Manifest") if present else answer == "None"
     assert error.startswith("[METASTORE_STORE_NOT_WRITABLE]")
     assert "denied" in error
     assert "spark.metastore.store" in error
@@ -169,14 +169,14 @@ def test_stores_that_overwrite_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("forgets", "told"), [("get", "what was written cannot be read"), ("list_folder", "is not listed")]
+    ("forgets", "problem"), [("get", "what was written cannot be read"), ("list_folder", "is not listed")]
 )
-def test_stores_that_do_not_show_what_was_written_are_refused(tmp_path, forgets, told):
+def test_stores_that_do_not_show_what_was_written_are_refused(tmp_path, forgets, problem):
     uri = str(tmp_path / "_metastore")
     blobs = Wrapped(uri, None)
     setattr(blobs, forgets, lambda *_: {} if forgets == "list_folder" else None)
     store = Store(uri, lambda **_: blobs, writable=True)
-    with pytest.raises(StoreNotWritable, match=told):
+    with pytest.raises(StoreNotWritable, match=problem):
         store.commit(TABLE, adding())
 
 

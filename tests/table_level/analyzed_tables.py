@@ -54,8 +54,8 @@ def stored_values(array: pa.Array, of: Column) -> list[Any]:
     array = array.drop_null()
     if of.encoding == "binary" and not sortable_values.is_wide_decimal(of):
         return [value if isinstance(value, bytes) else value.encode() for value in array.to_pylist()]
-    found = sortable_values.sortable_array(array, of)
-    return [float("nan") if value != value else sortable_values.sortable_to_stored(value, of) for value in found]  # noqa: PLR0124 - NaN
+    sortable = sortable_values.sortable_array(array, of)
+    return [float("nan") if value != value else sortable_values.sortable_to_stored(value, of) for value in sortable]  # noqa: PLR0124 - NaN
 
 
 def count_values(array: pa.Array, of: Column) -> list[tuple[Any, int]]:
@@ -69,29 +69,31 @@ def histogram(array: pa.Array, of: Column, bins: int) -> dict[str, Any] | None:
     """The row of a histogram, without its column and file; None without bins or values."""
     kernel = ColumnKernel(of, 1 << 30, DetailLimits(bins=max(bins, 2)))
     kernel.add(array.cast(ARROW[of.type]))
-    found = kernel.finish(len(array)).histogram
-    if found is None or bins == 0:
+    bars = kernel.finish(len(array)).histogram
+    if bars is None or bins == 0:
         return None
-    distincts = None if found.distincts is None else found.distincts.tolist()
-    edges = {f"edges_{of.encoding}": found.edges.to_pylist()}
-    return {"kind": "equi_height", **edges, "counts": found.counts.tolist(), "distincts": distincts}
+    distincts = None if bars.distincts is None else bars.distincts.tolist()
+    edges = {f"edges_{of.encoding}": bars.edges.to_pylist()}
+    return {"kind": "equi_height", **edges, "counts": bars.counts.tolist(), "distincts": distincts}
 
 
 def write_block(folder: Path, contents: list[Content], bins: int = 100) -> tuple[Store, TableFacts, Coverage]:
     """Write one block of all files, and say what ANALYZE would know then."""
     store = Store.open(str(folder), writable=True)
-    columns = tuple(column(one.spark_type, f"c{i}", str(i)) for i, one in enumerate(contents))
+    columns = tuple(column(content.spark_type, f"c{i}", str(i)) for i, content in enumerate(contents))
     statistics, lists, bars = [], [], []
     for c, (of, content) in enumerate(zip(columns, contents, strict=True)):
         for f, (array, kind) in enumerate(zip(content.files, content.kinds, strict=True)):
             kernel = ColumnKernel(of, 1 << 30)
             kernel.add(array.cast(ARROW[content.spark_type]))
-            found = count_values(array, of)
-            kept, name, floor = _cut(found, kind)
-            singles = sum(count == 1 for _, count in found)
-            known = replace(kernel.finish(len(array)), frequencies=name, frequencies_floor=floor, singles=singles)
-            statistics.append((c, f, known))
-            lists += [{"column": c, "file": f, f"value_{of.encoding}": v, "frequency": n} for v, n in kept]
+            counts = count_values(array, of)
+            listed, name, floor = _cut(counts, kind)
+            singles = sum(count == 1 for _, count in counts)
+            column_statistics = replace(
+                kernel.finish(len(array)), frequencies=name, frequencies_floor=floor, singles=singles
+            )
+            statistics.append((c, f, column_statistics))
+            lists += [{"column": c, "file": f, f"value_{of.encoding}": v, "frequency": n} for v, n in listed]
             bar = histogram(array, of, bins)
             bars += [{"column": c, "file": f, **bar}] if bar else []
     paths = [_path(folder, i) for i in range(len(contents[0].files))]
@@ -100,8 +102,8 @@ def write_block(folder: Path, contents: list[Content], bins: int = 100) -> tuple
         DataFile(path=_path(folder, i), size=1, rows=len(array), format="parquet")
         for i, array in enumerate(contents[0].files)
     )
-    for place, file in enumerate(files):
-        _write(file.path, [(of, content.files[place]) for of, content in zip(columns, contents, strict=True)])
+    for position, file in enumerate(files):
+        _write(file.path, [(of, content.files[position]) for of, content in zip(columns, contents, strict=True)])
     facts = TableFacts(
         format="iceberg",
         uuid=IDENTITY.uuid,
@@ -143,14 +145,14 @@ def commit_table_level(
     )
     if jobs and distribution:
         jobs = replace(jobs, distribution=frozenset(range(len(contents))))
-    found = write_table_level(store, facts, coverage, TableLevelOptions(bins=bins, **options), jobs=jobs)
-    manifest = Manifest(table=IDENTITY, blocks=tuple(i.block for i in coverage.blocks), snapshots=(found.snapshot,))
+    level = write_table_level(store, facts, coverage, TableLevelOptions(bins=bins, **options), jobs=jobs)
+    manifest = Manifest(table=IDENTITY, blocks=tuple(i.block for i in coverage.blocks), snapshots=(level.snapshot,))
     store.commit(IDENTITY, lambda _: manifest)
-    return store, found.snapshot
+    return store, level.snapshot
 
 
-def _path(folder: Path, place: int) -> str:
-    return str(folder / "data" / f"f{place}.parquet")
+def _path(folder: Path, number: int) -> str:
+    return str(folder / "data" / f"f{number}.parquet")
 
 
 def _write(path: str, columns: list[tuple[Column, pa.Array]]) -> None:
@@ -160,14 +162,14 @@ def _write(path: str, columns: list[tuple[Column, pa.Array]]) -> None:
     pq.write_table(pa.table(arrays, schema=pa.schema(fields)), path)
 
 
-def _cut(found: list[tuple[Any, int]], kind: Any) -> tuple[list[tuple[Any, int]], str, int | None]:
+def _cut(counts: list[tuple[Any, int]], kind: Any) -> tuple[list[tuple[Any, int]], str, int | None]:
     if kind == "complete":
-        return found, kind, 0
+        return counts, kind, 0
     if kind == "duplicates":
-        return [pair for pair in found if pair[1] > 1], kind, 1
+        return [pair for pair in counts if pair[1] > 1], kind, 1
     if kind == "none":
         return [], kind, None
-    return found[:kind], "top", found[kind][1] if len(found) > kind else 0
+    return counts[:kind], "top", counts[kind][1] if len(counts) > kind else 0
 
 
 def _block(store: Store, columns: Any, paths: list[str], statistics: Any, lists: Any, bars: Any) -> Block:
@@ -177,7 +179,7 @@ def _block(store: Store, columns: Any, paths: list[str], statistics: Any, lists:
         refs["frequencies"] = store.put("frequencies", pa.Table.from_pylist(lists, FREQUENCIES), [len(lists)])
     if bars:
         refs["histograms"] = store.put("histograms", pa.Table.from_pylist(bars, HISTOGRAMS), [len(bars)])
-    held = store.put("summary", summary, [summary.num_rows])
+    summary_ref = store.put("summary", summary, [summary.num_rows])
     names = ("name", "length", "sha256", "footer_length", "footer_sha256")
     details = {f"{kind}_{name}": getattr(ref, name) for kind, ref in refs.items() for name in names}
     rows = [
@@ -185,14 +187,14 @@ def _block(store: Store, columns: Any, paths: list[str], statistics: Any, lists:
         for i, path in enumerate(paths)
     ]
     listed = store.put("files", pa.Table.from_pylist(rows, FILES), [len(paths)])
-    summaries = (SummaryRef(held, tuple(range(len(columns)))),)
+    summaries = (SummaryRef(summary_ref, tuple(range(len(columns)))),)
     return Block(id=str(uuid.uuid4()), computed="full", columns=tuple(columns), files=listed, summary=summaries)
 
 
 def integer_files(name: str, files: int, rows: int, seed: int = 0) -> list[np.ndarray]:
     """Integers of several distributions, file by file."""
     random = np.random.default_rng(seed)
-    whole = {
+    values = {
         "skewed": lambda: (random.pareto(1.0, files * rows) * 10).astype(np.int64),
         "uniform": lambda: random.integers(0, rows // 4, files * rows),
         "near unique": lambda: random.integers(0, files * rows * 20, files * rows),
@@ -201,4 +203,4 @@ def integer_files(name: str, files: int, rows: int, seed: int = 0) -> list[np.nd
         "twice": lambda: np.concatenate([random.permutation(rows) for _ in range(files)]),
         "random": lambda: random.integers(-(1 << 62), 1 << 62, files * rows),
     }[name]()
-    return np.split(whole, files)
+    return np.split(values, files)

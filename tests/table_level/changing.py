@@ -53,9 +53,9 @@ class Table:
     def block(self, files, columns=None):
         columns = columns or self.columns
         statistics = [
-            (place, file, self.pool[drawn][KEYS.index(of.key)])
+            (ordinal, file, self.pool[drawn][KEYS.index(of.key)])
             for file, drawn in enumerate(self.random.integers(len(self.pool), size=len(files)))
-            for place, of in enumerate(columns)
+            for ordinal, of in enumerate(columns)
         ]
         content = BlockContent("full", columns, tuple(files), block_rows(statistics))
         return write_block(self.store.put, content, IDENTITY, self.settings)
@@ -67,15 +67,15 @@ class Table:
             pa.array([f"t{n % 500:03}" for n in numbers]),
             pa.array(np.where(numbers % 11 == 0, np.nan, numbers / 3)),
         )
-        found = []
+        statistics = []
         for of, array in zip(COLUMNS, arrays, strict=True):
             kernel = ColumnKernel(of)
             kernel.add(array)
-            known = kernel.finish(ROWS)
+            column_statistics = kernel.finish(ROWS)
             if self.cut and self.random.random() < 0.5:
-                known = known.with_value_counts(known.values.keep_most_frequent(8))
-            found.append(known)
-        return found
+                column_statistics = column_statistics.with_value_counts(column_statistics.values.keep_most_frequent(8))
+            statistics.append(column_statistics)
+        return statistics
 
     def analyze(self, blocks=(), *, nodes=None):
         """Make the table level, with the partial merges that are committed or with others."""
@@ -97,9 +97,9 @@ class Table:
             snapshot_sql="db.t",
         )
         coverage = Coverage(read_block_files(self.store, [*base, *blocks]), facts.files)
-        known = (manifest.nodes if manifest else ()) if nodes is None else nodes
+        earlier_nodes = (manifest.nodes if manifest else ()) if nodes is None else nodes
         jobs = self.jobs and replace(self.jobs, files={file.path: file for file in self.files})
-        level = write_table_level(self.store, facts, coverage, self.options, jobs=jobs, nodes=known)
+        level = write_table_level(self.store, facts, coverage, self.options, jobs=jobs, nodes=earlier_nodes)
         return facts, coverage, level
 
     def commit(self, blocks=()):
@@ -119,7 +119,12 @@ class Table:
 
 def rows_of(table, level):
     snapshot = level.snapshot
-    objects = (snapshot.summary, snapshot.sketches, snapshot.histograms, *(one.object for one in snapshot.frequencies))
+    objects = (
+        snapshot.summary,
+        snapshot.sketches,
+        snapshot.histograms,
+        *(entry.object for entry in snapshot.frequencies),
+    )
     return [repr(table.store.get(ref).to_pylist()) for ref in objects]  # NaN is not equal to itself
 
 

@@ -105,7 +105,7 @@ COLUMNS: dict[str, tuple[str, Make]] = {
     "date, a year": ("date", lambda r, n: _days(2024, r.integers(0, 366, n))),
     "date, seven years": ("date", lambda r, n: _days(1992, r.integers(0, 2556, n))),
     "timestamp": ("timestamp", _moments),
-    "timestamp_ntz": ("timestamp_ntz", lambda r, n: [one.replace(tzinfo=None) for one in _moments(r, n)]),
+    "timestamp_ntz": ("timestamp_ntz", lambda r, n: [moment.replace(tzinfo=None) for moment in _moments(r, n)]),
     "string, five": ("string", lambda r, n: r.choice(_STATES, n, p=[0.05, 0.1, 0.15, 0.65, 0.05]).tolist()),
     "string, 100": ("string", lambda r, n: _texts(np.minimum(r.zipf(1.5, n), 100), "city %d")),
     "string, 3000": ("string", lambda r, n: _texts(r.integers(0, 3000, n))),
@@ -140,8 +140,8 @@ def data(
         kind, make = COLUMNS[name]
         values = pa.array(make(random, files * rows), ARROW[kind], from_pandas=False)
         arrays[name] = values.take(pa.compute.sort_indices(values)) if is_sorted else values
-    whole = pa.table(arrays)
-    return [whole.slice(place * rows, rows) for place in range(files)]
+    all_rows = pa.table(arrays)
+    return [all_rows.slice(number * rows, rows) for number in range(files)]
 
 
 def analyze(folder: Path, tables: list[pa.Table], kinds: dict[str, str], **options: Any) -> Statistics:
@@ -154,11 +154,11 @@ def analyze(folder: Path, tables: list[pa.Table], kinds: dict[str, str], **optio
         options: Of the table level.
     """
     (folder / "data").mkdir(parents=True)
-    columns = tuple(column(kind, name, str(place)) for place, (name, kind) in enumerate(kinds.items()))
-    ids = {one.key: place for place, one in enumerate(columns)}
+    columns = tuple(column(kind, name, str(ordinal)) for ordinal, (name, kind) in enumerate(kinds.items()))
+    ids = {column_.key: ordinal for ordinal, column_ in enumerate(columns)}
     files = []
-    for place, rows in enumerate(tables):
-        path = folder / "data" / f"{place:05d}.parquet"
+    for number, rows in enumerate(tables):
+        path = folder / "data" / f"{number:05d}.parquet"
         fields = [rows.schema.field(i).with_metadata({"PARQUET:field_id": str(i)}) for i in range(rows.num_columns)]
         pq.write_table(pa.table(rows.columns, schema=pa.schema(fields)), path)
         files.append(DataFile(path=str(path), size=path.stat().st_size, rows=rows.num_rows, format="parquet"))
@@ -188,10 +188,10 @@ def analyze(folder: Path, tables: list[pa.Table], kinds: dict[str, str], **optio
         local=True,
         snapshot_sql="db.t",
     )
-    found = write_table_level(
+    level = write_table_level(
         store, facts, Coverage(read_block_files(store, [result.block]), tuple(files)), TableLevelOptions(**options)
     )
-    manifest = Manifest(table=IDENTITY, blocks=(result.block,), snapshots=(found.snapshot,), nodes=found.nodes)
+    manifest = Manifest(table=IDENTITY, blocks=(result.block,), snapshots=(level.snapshot,), nodes=level.nodes)
     store.commit(IDENTITY, lambda _: manifest)
     return metastore.open(str(folder))
 

@@ -51,7 +51,9 @@ def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
     table.commit(table.append(600))
     before, names = table.store.read().nodes, []
     raw = Store.read_bytes
-    monkeypatch.setattr(Store, "read_bytes", lambda self, name, *rest: names.append(name) or raw(self, name, *rest))
+    monkeypatch.setattr(
+        Store, "read_bytes", lambda self, name, *arguments: names.append(name) or raw(self, name, *arguments)
+    )
     level = table.commit(table.append(1))
     for kind in READ:  # of 13 tasks, those of one group's files
         assert 0 < sum(name.startswith(f"{kind}-") for name in names) < 12, kind
@@ -99,11 +101,11 @@ def test_rows_that_contradict_themselves_are_made_again(tmp_path):
         (ref,) = nodes_of(level, kind)
         for name in names:
             stored = table.store.get(ref)
-            place = stored.schema.get_field_index(name)
+            position = stored.schema.get_field_index(name)
             wrong = pa.array([[1] if pa.types.is_integer(stored.schema.field(name).type.value_type) else []] * ref.rows)
-            stored = stored.set_column(place, stored.schema.field(name), wrong.cast(stored.schema.field(name).type))
+            stored = stored.set_column(position, stored.schema.field(name), wrong.cast(stored.schema.field(name).type))
             false = table.store.put(kind, stored, [ref.rows])
-            _, _, again = table.analyze(nodes=[one for one in level.nodes if one != ref] + [false])
+            _, _, again = table.analyze(nodes=[node for node in level.nodes if node != ref] + [false])
             assert rows_of(table, again) == rows_of(table, level), name
 
 
@@ -119,16 +121,16 @@ def test_another_number_of_bins_takes_no_notice_of_what_is_kept(tmp_path):
 @pytest.mark.parametrize("change", ["added", "changed"])
 def test_a_statistic_that_groups_lack_is_not_missing_from_the_table(tmp_path, monkeypatch, change):
     table, now = Table(tmp_path, 25), identify_merged_statistics()
-    before = now[:-2] if change == "added" else tuple((*one[:3], 0) for one in now)
+    before = now[:-2] if change == "added" else tuple((*state[:3], 0) for state in now)
     with monkeypatch.context() as old:
         old.setattr(column_groups, "identify_merged_statistics", lambda: before)
         level = table.commit(table.append(150))
     (ref,) = nodes_of(level)
     stored = table.store.get(ref)
     for name in ("min_len", "empty_texts"):
-        place, field = stored.schema.get_field_index(name), stored.schema.field(name)
-        stored = stored.set_column(place, field, pa.nulls(ref.rows, field.type))
-    nodes = [one for one in level.nodes if one != ref] + [table.store.put("table-nodes", stored, [ref.rows])]
+        position, field = stored.schema.get_field_index(name), stored.schema.field(name)
+        stored = stored.set_column(position, field, pa.nulls(ref.rows, field.type))
+    nodes = [node for node in level.nodes if node != ref] + [table.store.put("table-nodes", stored, [ref.rows])]
     _, _, again = table.analyze(nodes=nodes)
     _, _, scratch = table.analyze(nodes=())
     assert rows_of(table, again) == rows_of(table, scratch)
@@ -178,9 +180,9 @@ def test_nodes_that_are_damaged_or_gone_are_made_again(tmp_path, kind):
     table.commit(table.append(200))
     (ref,) = nodes_of(table.store.read(), kind)
     path = tmp_path / "objects" / ref.name
-    whole = path.read_bytes()
+    data = path.read_bytes()
     _, _, scratch = table.analyze(nodes=())
-    for damaged in (whole[: ref.length // 2], whole[:9] + bytes(2000) + whole[2009:], None):
+    for damaged in (data[: ref.length // 2], data[:9] + bytes(2000) + data[2009:], None):
         path.unlink() if damaged is None else path.write_bytes(damaged)
         _, _, again = table.analyze()
         assert rows_of(table, again) == rows_of(table, scratch)
@@ -191,7 +193,7 @@ def test_nodes_that_are_damaged_or_gone_are_made_again(tmp_path, kind):
 def test_verification_reads_them_and_collection_keeps_them(tmp_path, kind):
     table = Table(tmp_path, 9)
     nodes = table.commit(table.append(100)).nodes
-    (ref,) = [one for one in nodes if one.kind == kind]
+    (ref,) = [node for node in nodes if node.kind == kind]
     states = {row["object"]: row["state"] for row in metastore.verify(str(tmp_path))}
     assert set(states.values()) == {"ok"}
     metastore.compact(str(tmp_path))
@@ -214,7 +216,7 @@ def test_objects_of_which_little_is_left_are_written_anew(tmp_path, monkeypatch)
         assert all(len(nodes_of(level, kind)) <= 4 for kind in NODES)
     _, _, scratch = table.analyze(nodes=())
     for kind in NODES:
-        rows, least = (sum(ref.rows for ref in nodes_of(one, kind)) for one in (level, scratch))
+        rows, least = (sum(ref.rows for ref in nodes_of(analyzed, kind)) for analyzed in (level, scratch))
         assert 0 < rows <= 2 * least
 
 
@@ -239,16 +241,16 @@ def test_groups_cover_all_in_order_and_change_little(count):
 
 
 def test_percentiles_stay_near_in_rank(tmp_path):
-    of, random, values, found = COLUMNS[0], np.random.default_rng(3), [], []
+    of, random, values, statistics = COLUMNS[0], np.random.default_rng(3), [], []
     for i in range(5 * FAN_OUT):
         numbers = np.sort((random.pareto(1.5, 500) * 1000 + i).astype(np.int64))
         kernel = ColumnKernel(of)
         kernel.add(pa.array(numbers))
-        found.append(kernel.finish(500))
+        statistics.append(kernel.finish(500))
         values.append(numbers)
-    rows = summary_rows((0, i, one) for i, one in enumerate(found))
-    thetas = [one.theta for one in found]
-    words = np.stack([np.frombuffer(digest_of_facts(i), np.uint64) for i in range(len(found))])
+    rows = summary_rows((0, i, file_statistics) for i, file_statistics in enumerate(statistics))
+    thetas = [file_statistics.theta for file_statistics in statistics]
+    words = np.stack([np.frombuffer(digest_of_facts(i), np.uint64) for i in range(len(statistics))])
     none = GroupCache(Store.open(str(tmp_path), writable=True), AGGREGATE_KIND, ())
     merged = ColumnGroups(of, FileGroups(words), none).reduce(ReductionInput(rows, rows, parse_sketches(thetas)))
     ordered = np.sort(np.concatenate(values))
@@ -275,5 +277,5 @@ def test_files_that_were_analyzed_again_are_merged_again(tmp_path):
     first = merge(coverage.blocks, ())
     assert first
     assert merge(coverage.blocks, first) == first
-    blocks = [*(one.block for one in coverage.blocks), table.block(table.files[:50])]
+    blocks = [*(indexed.block for indexed in coverage.blocks), table.block(table.files[:50])]
     assert merge(read_block_files(table.store, blocks), first) != first

@@ -22,9 +22,9 @@ BINS = 50
 
 
 def sorted_values(arrays, of):
-    found = [v for v in analyzed_tables.stored_values(pa.concat_arrays(arrays), of) if v == v]  # noqa: PLR0124 - NaN
+    values = [v for v in analyzed_tables.stored_values(pa.concat_arrays(arrays), of) if v == v]  # noqa: PLR0124 - NaN
     wide = of.type == "decimal(38,6)"
-    return sorted((int.from_bytes(v, "big", signed=True) for v in found) if wide else found)
+    return sorted((int.from_bytes(v, "big", signed=True) for v in values) if wide else values)
 
 
 def rank_errors(edges, counts, ordered):
@@ -95,8 +95,8 @@ def test_files_of_very_different_sizes(tmp_path):
 def histogram_of_values(array, bins):
     """The histogram of a data file of so many bins."""
     values, counts = np.unique(array, return_counts=True)
-    kept = make_equal_height_histogram(counts, np.cumsum(counts), bins, lambda at: pa.array(values[at]))
-    return Histogram(edges=kept.edges.to_pylist(), counts=kept.counts, distincts=kept.distincts)
+    bars = make_equal_height_histogram(counts, np.cumsum(counts), bins, lambda at: pa.array(values[at]))
+    return Histogram(edges=bars.edges.to_pylist(), counts=bars.counts, distincts=bars.distincts)
 
 
 @pytest.mark.parametrize("name", ["skewed", "uniform", "near unique", "all unique", "sorted", "random", "twice"])
@@ -106,35 +106,35 @@ def test_groups_say_what_their_files_leave_open(name, files, of_file):
     ordered = np.sort(np.concatenate(arrays))
     distinct = len(np.unique(ordered))
     nothing = np.zeros(files, np.bool_)
-    known = HistogramFiles(column("bigint"), np.full(files, 500), distinct, nothing)
-    bins, parts = HistogramGroups(known, BINS), [histogram_of_values(array, of_file) for array in arrays]
+    histogram_files = HistogramFiles(column("bigint"), np.full(files, 500), distinct, nothing)
+    bins, parts = HistogramGroups(histogram_files, BINS), [histogram_of_values(array, of_file) for array in arrays]
     groups = [bins.merge_group(parts[start : start + 16]) for start in range(0, files, 16)]
-    for whole in (bins.merge_table(parts), bins.merge_table(groups), bins.merge_table([bins.merge_group(groups)])):
-        errors = rank_errors(whole.edges, whole.counts, ordered.tolist())
-        assert (errors <= whole.errors[1:]).all()
-        assert whole.counts.sum() == len(ordered)
-        assert whole.distincts.sum() == pytest.approx(distinct, abs=BINS)
-        assert (whole.distincts > 0).all()
+    for merged in (bins.merge_table(parts), bins.merge_table(groups), bins.merge_table([bins.merge_group(groups)])):
+        errors = rank_errors(merged.edges, merged.counts, ordered.tolist())
+        assert (errors <= merged.errors[1:]).all()
+        assert merged.counts.sum() == len(ordered)
+        assert merged.distincts.sum() == pytest.approx(distinct, abs=BINS)
+        assert (merged.distincts > 0).all()
 
 
 def test_files_of_the_same_values_tell_their_own_edges_and_no_others():
     part = histogram_of_values(np.arange(1000), 128)
-    whole = merge_histograms([part] * 20, column("bigint"), 1000)
-    assert list(whole.edges) == part.edges
-    assert whole.counts.tolist() == (20 * part.counts).tolist()
-    assert not whole.errors.any()
+    merged = merge_histograms([part] * 20, column("bigint"), 1000)
+    assert list(merged.edges) == part.edges
+    assert merged.counts.tolist() == (20 * part.counts).tolist()
+    assert not merged.errors.any()
 
 
 def test_a_value_that_is_frequent_stays_alone_though_others_straddle_it():
     """One file has a bin from 0 to 9 of a hundred values; where in it they are nobody knows."""
     frequent = Histogram(edges=[5.0, 5.0, 9.0], counts=np.array([900, 1]), distincts=np.array([1, 1]))
     vague = Histogram(edges=[0.0, 9.0], counts=np.array([100]), distincts=np.array([90]))
-    whole = merge_histograms([frequent] * 9 + [vague], column("double"), 100)
-    place = list(whole.edges).index(5.0)
-    assert (whole.counts[place - 1], whole.distincts[place - 1]) == (8100, 1)
-    (middle,) = find_quantiles(whole, [4000], "double")
+    merged = merge_histograms([frequent] * 9 + [vague], column("double"), 100)
+    position = list(merged.edges).index(5.0)
+    assert (merged.counts[position - 1], merged.distincts[position - 1]) == (8100, 1)
+    (middle,) = find_quantiles(merged, [4000], "double")
     assert (middle.value, middle.error) == (5.0, 0)
-    assert whole.errors[place] >= 50
+    assert merged.errors[position] >= 50
 
 
 def test_a_file_with_values_and_without_a_histogram_leaves_none(tmp_path):
@@ -151,22 +151,22 @@ def test_coarser_bins_hold_the_same_values(bins):
     edges = [int(ordered[max(rank, 1) - 1]) for rank in ranks]
     distincts = np.array([len(np.unique(ordered[a:b])) for a, b in itertools.pairwise(ranks)])
     fine = Histogram(edges=edges, counts=derive_counts(997, 50), distincts=distincts)
-    found = coarsen(fine, bins)
-    assert len(found.counts) == min(bins, 50)
-    assert found.counts.sum() == 997
-    assert set(found.edges) <= set(edges)
-    assert (found.edges[0], found.edges[-1]) == (edges[0], edges[-1])
-    assert np.abs(found.counts - 997 / len(found.counts)).max() <= 997 / 50 + 1
-    sums = np.cumsum(found.counts)
-    assert all(ordered[rank - 1] == edge for rank, edge in zip(sums, found.edges[1:], strict=True))
+    coarse = coarsen(fine, bins)
+    assert len(coarse.counts) == min(bins, 50)
+    assert coarse.counts.sum() == 997
+    assert set(coarse.edges) <= set(edges)
+    assert (coarse.edges[0], coarse.edges[-1]) == (edges[0], edges[-1])
+    assert np.abs(coarse.counts - 997 / len(coarse.counts)).max() <= 997 / 50 + 1
+    sums = np.cumsum(coarse.counts)
+    assert all(ordered[rank - 1] == edge for rank, edge in zip(sums, coarse.edges[1:], strict=True))
 
 
 def test_a_bin_of_one_value_has_one_distinct_value_though_estimates_say_more():
     first = Histogram(edges=np.array([0, 4, 8]), counts=np.array([10, 10]), distincts=np.array([4, 4]))
     second = Histogram(edges=np.array([0, 0, 8]), counts=np.array([10, 10]), distincts=np.array([1, 8]))
-    found = merge_histograms([first, second, second, second], column("bigint"), 8, 9)
-    alone = np.asarray(found.edges[1:]) == np.asarray(found.edges[:-1])
+    merged = merge_histograms([first, second, second, second], column("bigint"), 8, 9)
+    alone = np.asarray(merged.edges[1:]) == np.asarray(merged.edges[:-1])
     assert alone[0]
-    assert (found.distincts[alone] == 1).all()
-    assert (found.distincts[~alone] > 1).all()
-    assert found.distincts.sum() == 9
+    assert (merged.distincts[alone] == 1).all()
+    assert (merged.distincts[~alone] > 1).all()
+    assert merged.distincts.sum() == 9

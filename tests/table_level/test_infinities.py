@@ -17,9 +17,9 @@ ROWS = 4_000
 
 
 def _with_odd_values(values: np.ndarray, odd: float, share: float) -> np.ndarray:
-    found = values.copy()
-    found[np.random.default_rng(3).random(len(values)) < share] = odd
-    return found
+    with_odd = values.copy()
+    with_odd[np.random.default_rng(3).random(len(values)) < share] = odd
+    return with_odd
 
 
 def _make_columns() -> dict[str, np.ndarray]:
@@ -50,20 +50,20 @@ def analyzed(request, tmp_path_factory):
     """The statistics, all values, and what reads the text of one."""
     kind, files = request.param
     arrays = {name: pa.array(values, from_pandas=False).cast(ARROW[kind]) for name, values in COLUMNS.items()}
-    whole, rows = pa.table(arrays), ROWS // files
-    tables = [whole.slice(place * rows, rows) for place in range(files)]
+    all_rows, rows = pa.table(arrays), ROWS // files
+    tables = [all_rows.slice(number * rows, rows) for number in range(files)]
     opened = columns.analyze(tmp_path_factory.mktemp("infinities"), tables, dict.fromkeys(arrays, kind))
-    return opened, whole, lambda text: float(np.float32(text)) if kind == "float" else float(text)
+    return opened, all_rows, lambda text: float(np.float32(text)) if kind == "float" else float(text)
 
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_infinities_are_what_counting_says(analyzed, name):
-    opened, whole, number = analyzed
-    shown = column("double", name).name
-    values = whole[name].to_numpy().astype(np.float64)
+    opened, all_rows, number = analyzed
+    column_name = column("double", name).name
+    values = all_rows[name].to_numpy().astype(np.float64)
     numbers = np.sort(values[~np.isnan(values)])
     finite = numbers[np.isfinite(numbers)]
-    (summary,) = (row for row in opened.summary() if row["column_name"] == shown)
+    (summary,) = (row for row in opened.summary() if row["column_name"] == column_name)
     assert summary["inf_count"] == len(numbers) - len(finite)
     assert summary["nan_count"] == np.isnan(values).sum()
     assert [number(summary[end]) for end in ("min", "max")] == [numbers[0], numbers[-1]]
@@ -75,15 +75,15 @@ def test_infinities_are_what_counting_says(analyzed, name):
     else:
         assert (summary["avg"], summary["std"], summary["sparkline"]) == (None, None, None)
 
-    bins = list(opened.histogram(shown))
+    bins = list(opened.histogram(column_name))
     assert sum(row["count"] for row in bins) == len(finite)
     if len(finite):
         assert [number(bins[0]["lo"]), number(bins[-1]["hi"])] == [finite[0], finite[-1]]
-    few = list(opened.histogram(shown, bins=3))
+    few = list(opened.histogram(column_name, bins=3))
     assert sum(row["count"] for row in few) == len(finite)
 
-    asked = [0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1.0]
-    quantiles = {row["probability"]: row for row in opened.quantiles(shown, asked)}
+    probabilities = [0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1.0]
+    quantiles = {row["probability"]: row for row in opened.quantiles(column_name, probabilities)}
     for probability, row in quantiles.items():
         rank = max(1, math.ceil(probability * len(numbers)))
         value = number(row["value"])
@@ -97,25 +97,25 @@ def test_infinities_are_what_counting_says(analyzed, name):
 
 @pytest.mark.parametrize("name", ["both", "few", "all of both"])
 def test_lists_and_look_ups_have_infinities(analyzed, name):
-    opened, whole, _ = analyzed
-    shown = column("double", name).name
-    listed = {row["value"]: row["frequency"] for row in opened.frequencies(shown)}
-    values = whole[name].to_numpy()
+    opened, all_rows, _ = analyzed
+    column_name = column("double", name).name
+    listed = {row["value"]: row["frequency"] for row in opened.frequencies(column_name)}
+    values = all_rows[name].to_numpy()
     assert listed["Infinity"] == np.count_nonzero(values == math.inf)
     assert listed["-Infinity"] == np.count_nonzero(values == -math.inf)
     files = len(opened.files())
     for odd in (math.inf, -math.inf):
-        held = sum(row["frequency"] for row in opened.locate(shown, odd))
-        assert held == np.count_nonzero(values == odd)
-    (layout,) = opened.layout(shown)
+        located_rows = sum(row["frequency"] for row in opened.locate(column_name, odd))
+        assert located_rows == np.count_nonzero(values == odd)
+    (layout,) = opened.layout(column_name)
     assert layout["files_per_lookup"] == pytest.approx(files, rel=0.6)
 
 
 def test_a_file_says_what_the_table_says(analyzed):
-    opened, whole, _ = analyzed
+    opened, all_rows, _ = analyzed
     path = opened.files()[0]["path"]
     rows = {row["column_name"]: row for row in opened.summary(file=path)}
-    first = whole.slice(0, ROWS // len(opened.files()))
+    first = all_rows.slice(0, ROWS // len(opened.files()))
     for name in COLUMNS:
         values = first[name].to_numpy().astype(np.float64)
         finite = values[np.isfinite(values)]
@@ -124,7 +124,7 @@ def test_a_file_says_what_the_table_says(analyzed):
         assert row["avg"] == (pytest.approx(finite.mean(), rel=1e-9) if len(finite) else None)
         assert row["q50"] is not None
         bins = opened.histogram(row["column_name"], file=path)
-        assert sum(one["count"] for one in bins) == len(finite)
+        assert sum(bar["count"] for bar in bins) == len(finite)
 
 
 def _analyze(values):
@@ -134,13 +134,13 @@ def _analyze(values):
 
 
 def _reduce(*files):
-    rows = summary_rows((0, place, one) for place, one in enumerate(files))
-    return reduce_column(column("double"), rows, [one.theta for one in files])
+    rows = summary_rows((0, file_number, statistics) for file_number, statistics in enumerate(files))
+    return reduce_column(column("double"), rows, [statistics.theta for statistics in files])
 
 
 def test_all_infinite_files_say_nothing_of_sums():
-    found = _reduce(_analyze([math.inf] * 5), _analyze([1.0, 2.0, -math.inf]), _analyze([math.nan]))
-    assert (found.mean, found.sum, found.m2) == (1.5, 3.0, 0.5)
-    assert found.numbers["positive_infinities"] == 5
-    assert found.numbers["negative_infinities"] == 1
+    reduced = _reduce(_analyze([math.inf] * 5), _analyze([1.0, 2.0, -math.inf]), _analyze([math.nan]))
+    assert (reduced.mean, reduced.sum, reduced.m2) == (1.5, 3.0, 0.5)
+    assert reduced.numbers["positive_infinities"] == 5
+    assert reduced.numbers["negative_infinities"] == 1
     assert _reduce(_analyze([math.inf]), _analyze([-math.inf])).mean is None

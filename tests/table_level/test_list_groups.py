@@ -48,18 +48,20 @@ def groups_of(pieces):
 
 def lists(table, level):
     """The values of each column, and what the summary says."""
-    snapshot, found = level.snapshot, {}
+    snapshot, frequencies = level.snapshot, {}
     for ref in snapshot.frequencies:
         for row in table.store.get(ref.object).to_pylist():
             value = next(row[name] for name in VALUES if row[name] is not None)
-            found[row["column"], str(value)] = row["frequency"], row["error"]
-    return found, repr(table.store.get(snapshot.summary).to_pylist())
+            frequencies[row["column"], str(value)] = row["frequency"], row["error"]
+    return frequencies, repr(table.store.get(snapshot.summary).to_pylist())
 
 
 @pytest.mark.parametrize("options", [AUTO, FORCED])
 def test_a_job_reads_groups(make_table, monkeypatch, options):
     taken, run = [], value_jobs.count_jobs.run_count_job
-    monkeypatch.setattr(value_jobs.count_jobs, "run_count_job", lambda *given: taken.append(given[2]) or run(*given))
+    monkeypatch.setattr(
+        value_jobs.count_jobs, "run_count_job", lambda *arguments: taken.append(arguments[2]) or run(*arguments)
+    )
     table = make_table(options)
     table.commit(table.append(600))
     table.delete(1)
@@ -74,7 +76,9 @@ def test_a_job_reads_groups(make_table, monkeypatch, options):
 @pytest.mark.parametrize("cut", [False, pytest.param(True, marks=pytest.mark.campaign)])
 def test_tasks_that_reduce_whole_columns_read_groups(make_table, monkeypatch, cut):
     taken, run = [], value_jobs.count_jobs.run_reduce_job
-    monkeypatch.setattr(value_jobs.count_jobs, "run_reduce_job", lambda *given: taken.append(given[2]) or run(*given))
+    monkeypatch.setattr(
+        value_jobs.count_jobs, "run_reduce_job", lambda *arguments: taken.append(arguments[2]) or run(*arguments)
+    )
     table = make_table(APART, cut=cut)
     table.commit(table.append(600))
     for _ in range(3):
@@ -100,8 +104,11 @@ def test_groups_of_groups_and_lists_that_are_too_long(make_table, monkeypatch, m
         assert lists(table, level) == lists(table, scratch)
     if most:  # it is known of every group whether its list is too long, also where that of a part is
         none = GroupCache(table.store, AGGREGATE_KIND, ())
-        known = LiveStatistics(table.store, coverage.blocks, table.files, none).read_columns(COLUMNS)
-        trees = [GroupTree(one.groups.groups, one.order, list_groups.list_cache_key(one.column), ()) for one in known]
+        live_columns = LiveStatistics(table.store, coverage.blocks, table.files, none).read_columns(COLUMNS)
+        trees = [
+            GroupTree(live_column.groups.groups, live_column.order, list_groups.list_cache_key(live_column.column), ())
+            for live_column in live_columns
+        ]
         stored = [
             n for ref in nodes_of(level, list_groups.LIST_GROUP_KIND) for n in table.store.get(ref)["node"].to_pylist()
         ]

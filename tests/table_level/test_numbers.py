@@ -40,7 +40,7 @@ def in_order(values, of):
 def rank_error(ordered, of, value, rank):
     """How far a stored value, cut or not, is from a rank."""
     if of.encoding == "binary" and not sortable_values.is_wide_decimal(of):
-        ordered = np.array([one[:64] for one in ordered], object)
+        ordered = np.array([text[:64] for text in ordered], object)
     key = sortable_values.stored_to_sortable([value], of)[0] if sortable_values.is_wide_decimal(of) else value
     first, last = np.searchsorted(ordered, key, "left") + 1, np.searchsorted(ordered, key, "right")
     return max(first - rank, rank - last, 0) / len(ordered)
@@ -48,27 +48,27 @@ def rank_error(ordered, of, value, rank):
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_numbers_are_near_and_of_one_source(analyzed, name):
-    opened, whole = analyzed
+    opened, all_rows = analyzed
     of = column(COLUMNS[name][0], name)
-    values = whole[name].combine_chunks().drop_null()
-    ordered, shown = in_order(values, of), of.name
-    (summary,) = (row for row in opened.summary() if row["column_name"] == shown)
+    values = all_rows[name].combine_chunks().drop_null()
+    ordered, column_name = in_order(values, of), of.name
+    (summary,) = (row for row in opened.summary() if row["column_name"] == column_name)
     distinct = pc.count_distinct(values).as_py()
     assert summary["approx_unique"] is not None
     assert summary["distinct_error"] <= DISTINCT
     assert abs(summary["approx_unique"] - distinct) <= STANDARD_ERRORS * summary["distinct_error"] * distinct
 
-    rows = opened.quantiles(shown, PROBABILITIES)
+    rows = opened.quantiles(column_name, PROBABILITIES)
     if not len(ordered):
         assert {(row["value"], row["exact"], row["error"]) for row in rows} == {(None, True, 0.0)}
         return
-    details = opened.details(shown)
+    details = opened.details(column_name)
     bars = details.histogram()
     assert bars.counts.sum() == len(ordered)
     ranks = [max(1, math.ceil(p * len(ordered))) for p in PROBABILITIES]
     stated = dict(zip(PROBABILITIES, rows, strict=True))
-    for probability, rank, found in zip(PROBABILITIES, ranks, find_quantiles(bars, ranks, of.encoding), strict=True):
-        error = rank_error(ordered, of, found.value, rank)
+    for probability, rank, quantile in zip(PROBABILITIES, ranks, find_quantiles(bars, ranks, of.encoding), strict=True):
+        error = rank_error(ordered, of, quantile.value, rank)
         assert error <= stated[probability]["error"]
         if len(ordered) >= ENOUGH:
             assert error <= (TAIL if probability in TAILS else RANK)
@@ -79,11 +79,11 @@ def test_numbers_are_near_and_of_one_source(analyzed, name):
         assert len(bars.counts) == few
     quartiles = [stated[p]["value"] for p in (0.25, 0.5, 0.75)]
     assert quartiles == [summary[f"q{p}"] for p in (25, 50, 75)]
-    drawn = list(opened.histogram(shown))
+    drawn = list(opened.histogram(column_name))
     if summary["exact"]:
         assert (drawn[0]["lo"], drawn[-1]["hi"]) == (summary["min"], summary["max"])
         assert (rows[0]["value"], rows[-1]["value"]) == (summary["min"], summary["max"])
-    listed = list(opened.frequencies(shown, 1))
+    listed = list(opened.frequencies(column_name, 1))
     if summary["top_value"] is not None:
         assert (listed[0]["value"], listed[0]["frequency"]) == (summary["top_value"], summary["top_count"])
 

@@ -45,9 +45,9 @@ def as_stored(value, of):
 
 def expected(values, of):
     counted = Counter(value + 0.0 if isinstance(value, float) else value for value in values)
-    kept = [value for value in counted if value is not None and value == value]  # noqa: PLR0124 - NaN
+    comparable = [value for value in counted if value is not None and value == value]  # noqa: PLR0124 - NaN
     key = (lambda value: value.encode()) if of.type == "string" else None
-    return [(as_stored(value, of), counted[value]) for value in sorted(kept, key=key)]
+    return [(as_stored(value, of), counted[value]) for value in sorted(comparable, key=key)]
 
 
 def pairs(run):
@@ -58,27 +58,29 @@ def pairs(run):
 def test_runs_hold_what_a_sort_gives(kind):
     values, arrow = CASES[kind]
     of, array = column(kind), pa.array(values, arrow)
-    whole = sort_values(array, of)
-    assert pairs(whole) == expected(values, of)
+    sorted_values = sort_values(array, of)
+    assert pairs(sorted_values) == expected(values, of)
     halves = [sort_values(array.slice(0, 7), of), sort_values(array.slice(7), of), sort_values(array.slice(0, 0), of)]
-    assert pairs(merge_sorted_runs(halves)) == pairs(whole)
-    assert pairs(SortedRun.from_bytes(merge_sorted_runs(halves).to_bytes())) == pairs(whole)
-    assert pairs(run_from_stored(run_to_stored(whole), whole.counts, of)) == pairs(whole)
+    assert pairs(merge_sorted_runs(halves)) == pairs(sorted_values)
+    assert pairs(SortedRun.from_bytes(merge_sorted_runs(halves).to_bytes())) == pairs(sorted_values)
+    assert pairs(run_from_stored(run_to_stored(sorted_values), sorted_values.counts, of)) == pairs(sorted_values)
 
 
 @pytest.mark.parametrize("kind", CASES)
 def test_pieces_are_the_whole(kind):
     values, arrow = CASES[kind]
-    whole = sort_values(pa.array(values, arrow), column(kind))
-    points = whole.sample_values(4)
-    assert points[-1] == whole.values[-1].as_py()
+    sorted_values = sort_values(pa.array(values, arrow), column(kind))
+    points = sorted_values.sample_values(4)
+    assert points[-1] == sorted_values.values[-1].as_py()
     for edges in ([], points[:1], points[1:3], points):
-        cut = whole.split_at(edges)
+        cut = sorted_values.split_at(edges)
         assert len(cut) == len(edges) + 1
-        assert pairs(merge_sorted_runs(cut)) == pairs(whole)
+        assert pairs(merge_sorted_runs(cut)) == pairs(sorted_values)
         for part, edge in zip(cut, edges, strict=False):
             assert not len(part) or part.values[-1].as_py() <= edge
-    assert pairs(SortedRun.from_bytes(whole.split_at(points[:1])[1].to_bytes())) == pairs(whole.split_at(points[:1])[1])
+    assert pairs(SortedRun.from_bytes(sorted_values.split_at(points[:1])[1].to_bytes())) == pairs(
+        sorted_values.split_at(points[:1])[1]
+    )
 
 
 def test_dictionaries_are_read():

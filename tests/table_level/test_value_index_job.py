@@ -29,7 +29,7 @@ def rows_of(triples):
 def counted(table):
     """Value and file to frequency."""
     listed = table["value_long"].to_pylist()
-    return {(listed[r], f): n for r, f, n in zip(*(one.tolist() for one in read_postings(table)), strict=True) if n}
+    return {(listed[r], f): n for r, f, n in zip(*(array.tolist() for array in read_postings(table)), strict=True) if n}
 
 
 @pytest.mark.parametrize("files", [1, 2, 9, 500])
@@ -41,15 +41,15 @@ def test_each_value_once_with_all_its_files(files):
     expected = Counter()
     for value, file, number in triples:
         expected[value, file] += number
-    found = make_postings(rows_of(triples), LONG, files)
-    assert found.schema == TABLE_FREQUENCIES
-    assert counted(found) == expected
+    postings = make_postings(rows_of(triples), LONG, files)
+    assert postings.schema == TABLE_FREQUENCIES
+    assert counted(postings) == expected
     totals = Counter()
     for (value, _), number in expected.items():
         totals[value] += number
     ordered = sorted(totals.items(), key=lambda pair: (-pair[1], pair[0]))
-    assert list(zip(found["value_long"].to_pylist(), found["frequency"].to_pylist(), strict=True)) == ordered
-    for row in found.to_pylist():
+    assert list(zip(postings["value_long"].to_pylist(), postings["frequency"].to_pylist(), strict=True)) == ordered
+    for row in postings.to_pylist():
         assert (row["files_sparse"] is None) != (row["files_dense"] is None)
         number = sum(value == row["value_long"] for value, _ in expected)
         assert (row["files_dense"] is not None) == (2 * number >= files)
@@ -59,10 +59,10 @@ def test_what_is_known_of_files_that_are_still_there_is_carried_over():
     triples = [(value, file, value + file) for value in range(1, 30) for file in range(40) if (value * file) % 3 == 0]
     earlier = make_postings(rows_of(triples), LONG, 40)
     now = np.array([-1 if file % 5 == 0 else file + 100 for file in range(40)])
-    found = EarlierIndex(None, {3: 8}, now).carry_over(earlier)
-    assert set(found["column"].to_pylist()) == {8}
+    result = EarlierIndex(None, {3: 8}, now).carry_over(earlier)
+    assert set(result["column"].to_pylist()) == {8}
     names = ("value_long", "listed", "frequency")
-    carried = {(v, f): n for v, f, n in zip(*(found[name].to_pylist() for name in names), strict=True)}
+    carried = {(v, f): n for v, f, n in zip(*(result[name].to_pylist() for name in names), strict=True)}
     assert carried == {(v, now[f]): n for v, f, n in triples if now[f] >= 0}
 
 
@@ -81,22 +81,22 @@ def test_every_type_and_kind_of_list(tmp_path, spark):
     assert snapshot.distribution == tuple(range(len(contents)))
     opened = metastore.open(str(tmp_path))
     paths = [row["path"] for row in opened.files()]
-    for place, (spark_type, content) in enumerate(contents.items()):
+    for ordinal, (spark_type, content) in enumerate(contents.items()):
         of = column(spark_type)
         per_file = [dict(analyzed_tables.count_values(array.cast(ARROW[spark_type]), of)) for array in content.files]
-        listed = opened.frequencies(f"c{place}")
-        whole = Counter()
-        for one in per_file:
-            whole.update({"NaN" if v != v else v: n for v, n in one.items()})  # noqa: PLR0124 - NaN
-        assert [row["frequency"] for row in listed] == sorted(whole.values(), reverse=True), spark_type
-        raw = opened.view("frequencies", column=f"c{place}").to_pylist()
+        listed = opened.frequencies(f"c{ordinal}")
+        total = Counter()
+        for counts in per_file:
+            total.update({"NaN" if v != v else v: n for v, n in counts.items()})  # noqa: PLR0124 - NaN
+        assert [row["frequency"] for row in listed] == sorted(total.values(), reverse=True), spark_type
+        raw = opened.view("frequencies", column=f"c{ordinal}").to_pylist()
         encoding = f"value_{of.encoding}"
         for row in raw:
             value = row[encoding]
             name = "NaN" if isinstance(value, float) and math.isnan(value) else value
             holding = {}
-            for path, one in zip(paths, per_file, strict=True):
-                number = {("NaN" if v != v else v): n for v, n in one.items()}.get(name)  # noqa: PLR0124 - NaN
+            for path, counts in zip(paths, per_file, strict=True):
+                number = {("NaN" if v != v else v): n for v, n in counts.items()}.get(name)  # noqa: PLR0124 - NaN
                 if number:
                     holding[path] = number
             assert dict(row["files"]) == holding, (spark_type, value)

@@ -68,9 +68,9 @@ class MemoryStore:
         return ObjectPart(ref, fetch)
 
 
-def written(kept, columns, rows, parts):
+def written(store, columns, rows, parts):
     """A snapshot whose lists are cut into so many parts, as the job's tasks write them."""
-    refs, told = [], defaultdict(lambda: np.zeros(FILES, np.int64))
+    refs, indexed_rows = [], defaultdict(lambda: np.zeros(FILES, np.int64))
     for part in range(parts):
         lists = {}
         for ordinal, (of, sent) in enumerate(zip(columns, rows, strict=True)):
@@ -79,9 +79,9 @@ def written(kept, columns, rows, parts):
             )
             if mine.num_rows:
                 lists[ordinal] = make_postings(mine, of, FILES)
-                told[ordinal] += count_indexed_rows(lists[ordinal], FILES)
+                indexed_rows[ordinal] += count_indexed_rows(lists[ordinal], FILES)
         if lists:
-            ref = kept.put("table-frequencies", *lay_out_postings(list(lists.values()), [columns[i] for i in lists]))
+            ref = store.put("table-frequencies", *lay_out_postings(list(lists.values()), [columns[i] for i in lists]))
             refs.append(SummaryRef(ref, tuple(lists), (part, parts)))
     facts = dict.fromkeys(("files", "files_total", "rows", "physical_rows", "size_bytes", "live_size_bytes"), 1)
     return Snapshot(
@@ -93,17 +93,17 @@ def written(kept, columns, rows, parts):
         table_files=refs[0].object,
         frequencies=tuple(refs),
         distribution=tuple(range(len(columns))),
-        placed=kept.put("table-placed", *index_coverage_rows(told)),
+        placed=store.put("table-placed", *index_coverage_rows(indexed_rows)),
         **facts,
     )
 
 
 def expected_index(rows, of):
-    found = defaultdict(dict)
+    index = defaultdict(dict)
     for row in rows.to_pylist():
         value = row[f"value_{of.encoding}"]
-        found["NaN" if value != value else value][row["listed"]] = row["frequency"]  # noqa: PLR0124 - NaN
-    return found
+        index["NaN" if value != value else value][row["listed"]] = row["frequency"]  # noqa: PLR0124 - NaN
+    return index
 
 
 @pytest.mark.parametrize("parts", [1, 5])
@@ -112,17 +112,17 @@ def test_every_value_of_every_type_is_found_with_all_its_files(parts, profile):
     columns = tuple(column(kind, f"c{i}", str(i)) for i, kind in enumerate(ARROW))
     files = [[values(kind, profile, 300, seed).cast(ARROW[kind]) for seed in range(FILES)] for kind in ARROW]
     rows = [rows_of(ordinal, of, arrays) for ordinal, (of, arrays) in enumerate(zip(columns, files, strict=True))]
-    kept = MemoryStore()
-    snapshot = written(kept, columns, rows, parts)
+    store = MemoryStore()
+    snapshot = written(store, columns, rows, parts)
     for of, sent, arrays in zip(columns, rows, files, strict=True):
         number = sum(len(array.drop_null()) for array in arrays)
         expected = expected_index(sent, of)
         for name in list(expected)[:SOME]:
             value = float("nan") if name == "NaN" else name
-            found = look_up_value(kept, snapshot, of, value, None, number)
-            holding = dict(zip(found.files.tolist(), found.frequencies.tolist(), strict=True))
+            looked_up = look_up_value(store, snapshot, of, value, None, number)
+            holding = dict(zip(looked_up.files.tolist(), looked_up.frequencies.tolist(), strict=True))
             assert holding == expected[name], (of.type, value)
-            assert look_up_value(kept, snapshot, of, value, None, number + 1) is None
+            assert look_up_value(store, snapshot, of, value, None, number + 1) is None
 
 
 @pytest.mark.parametrize("kind", ["bigint", "string"])
@@ -138,16 +138,16 @@ def test_a_value_is_found_in_one_small_part(kind):
             np.ones(len(array), np.int64), random.integers(0, FILES, len(array)),
         ], schema=VALUE_ROWS,
     )  # fmt: skip
-    kept = MemoryStore()
-    snapshot = written(kept, (of,), [sent], 2)
-    whole = sum(map(len, kept.data.values()))
-    for place in random.integers(0, len(array), 20).tolist():
-        kept.read.clear()
-        found = look_up_value(kept, snapshot, of, array[place].as_py(), None, len(array))
-        assert found.files.tolist() == [sent["listed"][place].as_py()]
-        lists = [length for name, length in kept.read if name.startswith("table-frequencies")]
-        assert sum(lists) < whole / 15
-        assert len({name for name, _ in kept.read}) == 2
+    store = MemoryStore()
+    snapshot = written(store, (of,), [sent], 2)
+    stored_bytes = sum(map(len, store.data.values()))
+    for position in random.integers(0, len(array), 20).tolist():
+        store.read.clear()
+        looked_up = look_up_value(store, snapshot, of, array[position].as_py(), None, len(array))
+        assert looked_up.files.tolist() == [sent["listed"][position].as_py()]
+        lists = [length for name, length in store.read if name.startswith("table-frequencies")]
+        assert sum(lists) < stored_bytes / 15
+        assert len({name for name, _ in store.read}) == 2
 
 
 def test_row_groups_have_ranges_of_hashes_and_are_in_the_order_of_values():
@@ -174,7 +174,7 @@ def test_parts_are_small_while_they_are_not_too_many(number, parts):
 
 
 def test_many_columns_share_the_row_groups_of_what_is_told():
-    table, groups = index_coverage_rows({place: np.arange(3) for place in range(40)})
+    table, groups = index_coverage_rows({ordinal: np.arange(3) for ordinal in range(40)})
     assert (len(groups), sum(groups), table.num_rows) == (14, 120, 120)
 
 

@@ -31,11 +31,11 @@ def stored(store, snapshot):
     summary = {row["column"]: row for row in store.get(snapshot.summary).to_pylist()}
     if not snapshot.frequencies:
         return [], summary
-    first, *others = snapshot.frequencies
+    first, *later_parts = snapshot.frequencies
     heads = store.open_part(first.object).read_rows([0], ["column", "value_long", "frequency"])
     rows = store.get(first.object).slice(heads.num_rows).to_pylist()
     rows += [row for row in heads.to_pylist() if row["column"] in first.columns]
-    for ref in others:
+    for ref in later_parts:
         rows += [row for row in store.get(ref.object).to_pylist() if row["column"] in ref.columns]
     rows.sort(key=lambda row: (row["column"], -row["frequency"]))
     return rows, summary
@@ -46,22 +46,26 @@ def stored(store, snapshot):
 @pytest.mark.parametrize("algorithm", ["duplicates", "scatter"])
 def test_forced(tmp_path, context, algorithm, kinds):
     sets = [analyzed_tables.integer_files(name, 3, 3000) for name in SETS]
-    contents = [Content("bigint", [pa.array(one) for one in arrays], [kinds] * 3) for arrays in sets]
+    contents = [Content("bigint", [pa.array(values) for values in arrays], [kinds] * 3) for arrays in sets]
     store, snapshot = analyzed_tables.commit_table_level(tmp_path, contents, context=context, algorithm=algorithm)
     rows, summary = stored(store, snapshot)
     for ordinal, arrays in enumerate(sets):
         expected = dict(expected_frequencies(arrays))
         singles = sum(n == 1 for n in expected.values())
-        known = summary[ordinal]
-        assert (known["distinct"], known["distinct_error"], known["singles"]) == (len(expected), 0, singles)
-        assert known["frequencies_algorithm"] == algorithm
+        column_summary = summary[ordinal]
+        assert (column_summary["distinct"], column_summary["distinct_error"], column_summary["singles"]) == (
+            len(expected),
+            0,
+            singles,
+        )
+        assert column_summary["frequencies_algorithm"] == algorithm
         kind = "duplicates" if algorithm == "duplicates" and singles else "complete"
-        assert known["frequencies"] == kind
-        kept = {v: n for v, n in expected.items() if n > 1 or kind == "complete"}
-        assert dict(listed(rows, ordinal)) == kept
-        assert sum(row["column"] == ordinal for row in rows) == len(kept)
-    found = metastore.open(str(tmp_path)).frequencies("c0", top=10)
-    assert [(int(r["value"]), r["frequency"]) for r in found][:5] == expected_frequencies(sets[0])[:5]
+        assert column_summary["frequencies"] == kind
+        expected_listed = {v: n for v, n in expected.items() if n > 1 or kind == "complete"}
+        assert dict(listed(rows, ordinal)) == expected_listed
+        assert sum(row["column"] == ordinal for row in rows) == len(expected_listed)
+    answer = metastore.open(str(tmp_path)).frequencies("c0", top=10)
+    assert [(int(r["value"]), r["frequency"]) for r in answer][:5] == expected_frequencies(sets[0])[:5]
     assert len(metastore.open(str(tmp_path)).frequencies("c1", top=100)) == 100
 
 
@@ -77,7 +81,7 @@ def test_forced(tmp_path, context, algorithm, kinds):
 )
 def test_chosen_by_the_sums(tmp_path, context, name, algorithm):
     arrays = analyzed_tables.integer_files(name, 3, 2000)
-    contents = [Content("bigint", [pa.array(one) for one in arrays], ["complete"] * 3)]
+    contents = [Content("bigint", [pa.array(values) for values in arrays], ["complete"] * 3)]
     store, snapshot = analyzed_tables.commit_table_level(
         tmp_path, contents, context=context, threshold=900 if name != "skewed" else 300
     )
@@ -88,7 +92,7 @@ def test_chosen_by_the_sums(tmp_path, context, name, algorithm):
 
 def test_lists_that_are_cut_are_read_again_only_where_that_is_asked_for(tmp_path, context):
     arrays = analyzed_tables.integer_files("near unique", 2, 2000)
-    contents = [Content("bigint", [pa.array(one) for one in arrays], ["duplicates", 50])]
+    contents = [Content("bigint", [pa.array(values) for values in arrays], ["duplicates", 50])]
     for folder, algorithm, expected in (("a", "auto", "reduce"), ("b", "exact", "scatter")):
         (tmp_path / folder).mkdir()
         store, snapshot = analyzed_tables.commit_table_level(
@@ -102,8 +106,10 @@ def test_lists_that_are_cut_are_read_again_only_where_that_is_asked_for(tmp_path
 def test_lists_that_are_too_much_for_the_driver_are_reduced_in_tasks(tmp_path, context):
     names = ["skewed", "uniform", "near unique", "sorted"]
     sets = [analyzed_tables.integer_files(name, 3, 2000) for name in names]
-    contents = [Content("bigint", [pa.array(one) for one in arrays], ["complete", 50, "complete"]) for arrays in sets]
-    found = []
+    contents = [
+        Content("bigint", [pa.array(values) for values in arrays], ["complete", 50, "complete"]) for arrays in sets
+    ]
+    results = []
     for folder, limit in (("here", 1 << 30), ("apart", 0)):
         (tmp_path / folder).mkdir()
         store, snapshot = analyzed_tables.commit_table_level(
@@ -112,8 +118,8 @@ def test_lists_that_are_too_much_for_the_driver_are_reduced_in_tasks(tmp_path, c
         assert (len(snapshot.frequencies) > 1) == (folder == "apart")
         opened = metastore.open(str(tmp_path / folder))
         answers = [list(opened.frequencies(f"c{i}", top)) for i in range(4) for top in (5, 40, None)]
-        found.append((answers, [row["frequencies_floor"] for row in store.get(snapshot.summary).to_pylist()]))
-    assert found[0] == found[1]
+        results.append((answers, [row["frequencies_floor"] for row in store.get(snapshot.summary).to_pylist()]))
+    assert results[0] == results[1]
 
 
 def test_a_file_that_cannot_be_read_again_leaves_what_the_lists_say(tmp_path, context):
@@ -143,20 +149,20 @@ def test_every_type(tmp_path, context, algorithm):
     store, snapshot = analyzed_tables.commit_table_level(tmp_path, contents, context=context, algorithm=algorithm)
     rows, summary = stored(store, snapshot)
     for ordinal, (spark_type, expected) in enumerate(zip(ARROW, wholes, strict=True)):
-        kept = {v: n for v, n in expected.items() if n > 1 or summary[ordinal]["frequencies"] == "complete"}
-        assert dict(listed(rows, ordinal, column(spark_type).encoding)) == kept, spark_type
+        expected_listed = {v: n for v, n in expected.items() if n > 1 or summary[ordinal]["frequencies"] == "complete"}
+        assert dict(listed(rows, ordinal, column(spark_type).encoding)) == expected_listed, spark_type
         assert summary[ordinal]["distinct"] == len(expected)
 
 
 def test_repeated_values_are_never_missed():
     random = np.random.default_rng(1)
-    places = [random.integers(0, 1 << 63, 20_000, dtype=np.uint64) for _ in range(4)]
-    places[3][:500] = places[0][:500]
+    hashes = [random.integers(0, 1 << 63, 20_000, dtype=np.uint64) for _ in range(4)]
+    hashes[3][:500] = hashes[0][:500]
     parts = []
-    for pair in (places[:2], places[2:]):
+    for pair in (hashes[:2], hashes[2:]):
         parts.append(RepeatFilterBuilder.for_values(80_000))
-        for one in pair:
-            parts[-1].add(one)
-    found = parts[0].merge(parts[1])
-    assert found.finish().may_repeat(places[3][:500]).all()
-    assert found.finish().may_repeat(np.concatenate([places[1], places[2]])).sum() <= 5
+        for part in pair:
+            parts[-1].add(part)
+    merged = parts[0].merge(parts[1])
+    assert merged.finish().may_repeat(hashes[3][:500]).all()
+    assert merged.finish().may_repeat(np.concatenate([hashes[1], hashes[2]])).sum() <= 5

@@ -16,9 +16,11 @@ SETS = ["skewed", "uniform", "near unique", "all unique", "sorted", "twice", "ra
 
 
 def expected_frequencies(arrays):
-    rows = pa.table({"v": pa.concat_arrays([pa.array(one) for one in arrays])})  # noqa: F841 - DuckDB finds it
-    found = duckdb.sql("SELECT v, count(*) AS n FROM rows WHERE v IS NOT NULL GROUP BY v ORDER BY n DESC, v").fetchall()
-    return [(value, int(n)) for value, n in found]
+    rows = pa.table({"v": pa.concat_arrays([pa.array(values) for values in arrays])})  # noqa: F841 - DuckDB finds it
+    counted_rows = duckdb.sql(
+        "SELECT v, count(*) AS n FROM rows WHERE v IS NOT NULL GROUP BY v ORDER BY n DESC, v"
+    ).fetchall()
+    return [(value, int(n)) for value, n in counted_rows]
 
 
 def stored(store, snapshot):
@@ -35,7 +37,7 @@ def listed(rows, ordinal, encoding="long"):
 @pytest.mark.parametrize("name", SETS)
 def test_complete_lists_make_the_exact_list(tmp_path, name):
     arrays = analyzed_tables.integer_files(name, 3, 2000)
-    files = [pa.array(one) for one in arrays]
+    files = [pa.array(values) for values in arrays]
     store, snapshot = analyzed_tables.commit_table_level(tmp_path, [Content("bigint", files, ["complete"] * 3)])
     rows, summary = stored(store, snapshot)
     expected = expected_frequencies(arrays)
@@ -54,10 +56,10 @@ def test_every_type(tmp_path, spark_type):
     rows, summary = stored(store, snapshot)
     of = column(spark_type)
     expected = analyzed_tables.count_values(pa.concat_arrays(arrays), of)
-    found = listed(rows, 0, of.encoding)
-    assert sorted(found, key=str) == sorted(expected, key=str)
-    assert [n for _, n in found] == [n for _, n in expected]
-    ties = [found[i][0] for i in range(len(found)) if found[i][1] == 1]
+    frequencies = listed(rows, 0, of.encoding)
+    assert sorted(frequencies, key=str) == sorted(expected, key=str)
+    assert [n for _, n in frequencies] == [n for _, n in expected]
+    ties = [frequencies[i][0] for i in range(len(frequencies)) if frequencies[i][1] == 1]
     key = (lambda v: int.from_bytes(v, "big", signed=True)) if spark_type == "decimal(38,6)" else None
     if not any(value != value for value in ties):  # noqa: PLR0124 - NaN
         assert ties == sorted(ties, key=key)
@@ -88,7 +90,7 @@ def test_nan_is_a_value(tmp_path):
 @pytest.mark.parametrize("kind", [5, 50, 500, "duplicates"])
 def test_errors_of_cut_lists_bound_what_is_missing(tmp_path, name, kind):
     arrays = analyzed_tables.integer_files(name, 4, 1000)
-    files = [pa.array(one) for one in arrays]
+    files = [pa.array(values) for values in arrays]
     store, snapshot = analyzed_tables.commit_table_level(
         tmp_path, [Content("bigint", files, [kind] * 3 + ["complete"])], top=700
     )
@@ -156,22 +158,26 @@ def drawn(random, kind, size):
 def test_columns_added_up_together_are_those_added_up_alone(seed):
     random = np.random.default_rng(seed)
     kinds = random.choice(["value_long", "value_double", "value_binary", "wide"], 30).tolist()
-    parts, wide = [], [place for place, kind in enumerate(kinds) if kind == "wide"]
+    parts, wide = [], [ordinal for ordinal, kind in enumerate(kinds) if kind == "wide"]
     for ordinal, kind in [*enumerate(kinds), *enumerate(kinds)]:
         size = int(random.integers(1, 300))
-        given = {
+        column_arrays = {
             "column": pa.array(np.full(size, ordinal, np.int32)),
             kind if kind != "wide" else "value_binary": drawn(random, kind, size),
             "frequency": pa.array(random.integers(1, random.choice([3, 1 << 40]), size)),
             "listed": pa.array(random.integers(0, 2, size)),
         }
-        parts.append(pa.table([given.get(one.name, pa.nulls(size, one.type)) for one in VALUE_ROWS], schema=VALUE_ROWS))
+        parts.append(
+            pa.table(
+                [column_arrays.get(field.name, pa.nulls(size, field.type)) for field in VALUE_ROWS], schema=VALUE_ROWS
+            )
+        )
     alone = [sum_value_rows(pa.concat_tables(parts[at :: len(kinds)]), wide) for at in range(len(kinds))]
     together = sum_value_rows(pa.concat_tables(parts[at] for at in random.permutation(len(parts))), wide)
-    shown = [str(pa.concat_tables(tables).to_pylist()) for tables in (alone, [together])]  # NaN is shown alike
-    assert shown[0] == shown[1]
+    texts = [str(pa.concat_tables(tables).to_pylist()) for tables in (alone, [together])]  # NaN is shown alike
+    assert texts[0] == texts[1]
     counted = sum(pa.compute.sum(part["frequency"]).as_py() for part in parts)
     assert pa.compute.sum(together["frequency"]).as_py() == counted
     for of_column in alone:
-        found = of_column["frequency"].to_pylist()
-        assert found == sorted(found, reverse=True)
+        frequencies = of_column["frequency"].to_pylist()
+        assert frequencies == sorted(frequencies, reverse=True)

@@ -138,7 +138,9 @@ def put_shim(pyspark: Path) -> None:
     """Puts our jar beside a PySpark's: the installed one where it has a build for that Spark, else one that is made."""
     host = installed(pyspark)
     jar = pyspark / "jars" / jars.SHIM
-    build = next(one for one in builds() if host.line in one.serves and host.binary == one.scala)
+    build = next(
+        spark_build for spark_build in builds() if host.line in spark_build.serves and host.binary == spark_build.scala
+    )
     ours = read_shim_properties(jar) if jar.exists() else None
     if ours and ours.get(f"source-{build.name}") == source_digest(build.name):
         return

@@ -71,16 +71,16 @@ class ClassFile:
 
     def references(self) -> set[Reference]:
         """The classes and members of others that it names."""
-        found = set()
+        links = set()
         for tag, position in self._constants.values():
             if tag == CLASS:
-                found.add(Reference(self._text(self._short(position)), "", "", CLASS))
+                links.add(Reference(self._text(self._short(position)), "", "", CLASS))
             if tag in (FIELD, METHOD, INTERFACE_METHOD):
                 owner = self._class_name(self._short(position))
                 _, pair = self._constants[self._short(position + 2)]
                 name, descriptor = self._text(self._short(pair)), self._text(self._short(pair + 2))
-                found.add(Reference(owner, name, descriptor, tag))
-        return found
+                links.add(Reference(owner, name, descriptor, tag))
+        return links
 
     def declared(self) -> Declared:
         """Its own members, its parents, and whether it is an interface."""
@@ -173,17 +173,17 @@ def missing(reference: Reference, path: ClassPath) -> str:
 
 def find_missing(shim: Path, package: str, folder: Path) -> dict[str, set[str]]:
     """What the classes of a build cannot find in the jars of a folder, each with the classes that use it."""
-    others = [file for file in sorted(folder.glob("*.jar")) if not file.name.startswith("metastore-")]
-    path = ClassPath([shim, *others])
-    found: dict[str, set[str]] = defaultdict(set)
+    other_jars = [file for file in sorted(folder.glob("*.jar")) if not file.name.startswith("metastore-")]
+    path = ClassPath([shim, *other_jars])
+    missing_by_class: dict[str, set[str]] = defaultdict(set)
     with zipfile.ZipFile(shim) as opened:
         for name in opened.namelist():
             if name.endswith(".class") and f"/{package}/" in name:
                 for reference in ClassFile(opened.read(name)).references():
                     reason = missing(reference, path)
                     if reason:
-                        found[reason].add(Path(name).stem)
-    return found
+                        missing_by_class[reason].add(Path(name).stem)
+    return missing_by_class
 
 
 def main() -> None:
@@ -192,12 +192,12 @@ def main() -> None:
     parser.add_argument("--jars", type=Path, required=True, help="the jars folder of the Spark to look in")
     parser.add_argument("--shim", type=Path, default=jars.shim())
     parser.add_argument("--package", default="v41", help="of the build to look at")
-    given = parser.parse_args()
-    found = find_missing(given.shim, given.package, given.jars)
-    for reason, users in sorted(found.items()):
+    options = parser.parse_args()
+    missing = find_missing(options.shim, options.package, options.jars)
+    for reason, users in sorted(missing.items()):
         print(f"{reason}\n    used by {', '.join(sorted(users)[:5])}")
-    print(f"{len(found)} missing")
-    sys.exit(1 if found else 0)
+    print(f"{len(missing)} missing")
+    sys.exit(1 if missing else 0)
 
 
 if __name__ == "__main__":

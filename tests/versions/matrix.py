@@ -67,7 +67,7 @@ def main() -> None:
         "--format", choices=sorted({cell.release.format for cell in CELLS}), help="this table format alone"
     )
     parser.add_argument("--scala", choices=["2.13"], help="Sparks alone that are built for another Scala than PySpark")
-    parser.add_argument("--variant", choices=[one.title for one in VARIANTS], help="with this alone")
+    parser.add_argument("--variant", choices=[variant.title for variant in VARIANTS], help="with this alone")
     parser.add_argument("--quick", action="store_true", help="the oldest releases alone, with fewer predicates")
     parser.add_argument("--predicates", type=int, help="how many random queries are compared, of each kind of table")
     parser.add_argument("--seed", type=int, default=20, help="of the random predicates")
@@ -80,10 +80,10 @@ def main() -> None:
         results = list(zip(cells, outcomes, strict=True))
     Console(width=None if sys.stdout.isatty() else 160).print(_table(results))
     wrong = [
-        f"{cell.title}, {seen['table']}: {what}"
+        f"{cell.title}, {outcome['table']}: {difference}"
         for cell, outcomes in results
-        for seen in outcomes
-        for what in seen["wrong"]
+        for outcome in outcomes
+        for difference in outcome["wrong"]
     ]
     print("\n".join(wrong) or f"{len(results)} cells: as declared.")
     sys.exit(1 if wrong or not results else 0)
@@ -104,10 +104,10 @@ def _is_selected(cell: Cell, arguments: argparse.Namespace) -> bool:
 def _run(cell: Cell, predicates: int, seed: int) -> list[dict[str, Any]]:
     began = time.monotonic()
     say(f"{cell.title} ...")
-    seen = _outcomes(cell, predicates, seed)
-    verdict = "not as declared" if any(one["wrong"] for one in seen) else "as declared"
+    outcomes = _outcomes(cell, predicates, seed)
+    verdict = "not as declared" if any(outcome["wrong"] for outcome in outcomes) else "as declared"
     say(f"{cell.title}: {verdict}, {time.monotonic() - began:.0f} s")
-    return seen
+    return outcomes
 
 
 def _outcomes(cell: Cell, predicates: int, seed: int) -> list[dict[str, Any]]:
@@ -152,16 +152,16 @@ def _failed(said: Sequence[str]) -> dict[str, Any]:
 def _table(results: Sequence[tuple[Cell, Sequence[dict[str, Any]]]]) -> Table:
     table = Table("Spark", "Release", "With", "Table", "Rows", "Files read", "Queries compared", "Result")
     for cell, outcomes in results:
-        for one in outcomes:
+        for outcome in outcomes:
             table.add_row(
                 cell.release.spark_title,
                 cell.release.title,
                 cell.variant.title if cell.variant else "",
-                one["table"],
-                str(one["rows"]),
-                f"{one['read']} of {one['files']}",
-                str(one["asked"]),
-                _result(one),
+                outcome["table"],
+                str(outcome["rows"]),
+                f"{outcome['read']} of {outcome['files']}",
+                str(outcome["asked"]),
+                _result(outcome),
             )
     return table
 

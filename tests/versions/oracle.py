@@ -36,7 +36,7 @@ def main() -> None:
 
 def formats_of(line: str) -> list[str]:
     """Returns the formats that a line has releases of, Parquet last."""
-    return list(dict.fromkeys(one.format for one in (*RELEASES, *PARQUET) if one.spark == line))
+    return list(dict.fromkeys(release.format for release in (*RELEASES, *PARQUET) if release.spark == line))
 
 
 def passes(line: str, name: str, more: list[str]) -> bool:

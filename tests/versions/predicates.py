@@ -35,18 +35,18 @@ def draw(rng: Random, count: int) -> list[str]:
 def _condition(rng: Random, depth: int) -> str:
     if depth and rng.random() < 0.5:
         word = rng.choice(("AND", "AND", "OR"))
-        found = f"({_condition(rng, depth - 1)} {word} {_condition(rng, depth - 1)})"
-        return f"NOT {found}" if rng.random() < 0.2 else found
+        condition = f"({_condition(rng, depth - 1)} {word} {_condition(rng, depth - 1)})"
+        return f"NOT {condition}" if rng.random() < 0.2 else condition
     column = rng.choice(tuple(VALUES))
-    one, other = rng.choice(VALUES[column]), rng.choice(VALUES[column])
+    first, other = rng.choice(VALUES[column]), rng.choice(VALUES[column])
     if column == "s" and rng.random() < 0.3:
-        return f"s LIKE '{one.strip(chr(39))[: rng.randint(0, 5)]}%'"
+        return f"s LIKE '{first.strip(chr(39))[: rng.randint(0, 5)]}%'"
     return rng.choice(
         (
-            *(f"{column} {comparison} {one}" for comparison in _COMPARISONS),
-            f"{column} BETWEEN {one} AND {other}",
-            f"{column} IN ({one}, {other})",
-            f"{column} NOT IN ({one}, {other})",
+            *(f"{column} {comparison} {first}" for comparison in _COMPARISONS),
+            f"{column} BETWEEN {first} AND {other}",
+            f"{column} IN ({first}, {other})",
+            f"{column} NOT IN ({first}, {other})",
             f"{column} IS {rng.choice(('', 'NOT '))}NULL",
         )
     )
@@ -60,9 +60,9 @@ def lost(spark: SparkSession, table: str, conditions: Sequence[str]) -> list[str
         truth = tuple(spark.sql(f"SELECT {', '.join(chosen)} FROM {table}").first())
     wrong = []
     for first in range(0, len(conditions), AT_ONCE):
-        asked = range(first, min(first + AT_ONCE, len(conditions)))
-        scans = (f"SELECT {place}, {count}, {digest} FROM {table} WHERE {conditions[place]}" for place in asked)
-        for place, *found in spark.sql(" UNION ALL ".join(scans)).collect():
-            if tuple(found) != truth[2 * place : 2 * place + 2]:
-                wrong.append(f"{found[0]} rows, without us {truth[2 * place]}: {conditions[place]}")
+        numbers = range(first, min(first + AT_ONCE, len(conditions)))
+        scans = (f"SELECT {number}, {count}, {digest} FROM {table} WHERE {conditions[number]}" for number in numbers)
+        for number, *answer in spark.sql(" UNION ALL ".join(scans)).collect():
+            if tuple(answer) != truth[2 * number : 2 * number + 2]:
+                wrong.append(f"{answer[0]} rows, without us {truth[2 * number]}: {conditions[number]}")
     return wrong

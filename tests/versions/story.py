@@ -115,9 +115,9 @@ class Story:
             self._wrong.append(said)
 
     def _analyze(self) -> None:
-        rest = "COMPUTE STATISTICS FOR ALL COLUMNS"
+        columns = "COMPUTE STATISTICS FOR ALL COLUMNS"
         with conf(self.spark, spark__metastore__analyze__formats="iceberg,delta,hudi,parquet"):
-            (row,) = self.spark.sql(f"ANALYZE TABLE {self.name} {rest}").collect()
+            (row,) = self.spark.sql(f"ANALYZE TABLE {self.name} {columns}").collect()
         self._expect(not row.refused, f"ANALYZE refused {row.refused}")
         again = metastore.analyze(self.spark, self.name, progress=False)
         self._expect(not again.committed, "ANALYZE has something to do twice")
@@ -131,11 +131,12 @@ class Story:
         frame = self._compare(query)
         (read,) = files_read(frame)
         explained = metastore.explain(self.spark, query)
-        kept, live = sum(bool(row["kept"]) for row in explained), len(explained)
+        read_files, live = sum(bool(row["kept"]) for row in explained), len(explained)
         self._expect(
-            labels(frame) == [f"{live} -> {kept} files"], f"EXPLAIN says {labels(frame)}, explain {live} -> {kept}"
+            labels(frame) == [f"{live} -> {read_files} files"],
+            f"EXPLAIN says {labels(frame)}, explain {live} -> {read_files}",
         )
-        self._expect(kept == read, f"{read} files read, explain says {kept}: {where}")
+        self._expect(read_files == read, f"{read} files read, explain says {read_files}: {where}")
         self._expect(read < live, f"no file skipped of {live}: {where}")
         self.outcome.read = read
 
@@ -144,8 +145,8 @@ class Story:
         metastore.analyze(self.spark, self.name, progress=False, expressions=["id + v"])
         with conf(self.spark, spark__metastore__aggregates__enabled=True):
             for where in ("true", "id >= 150", "id < 250"):
-                for asked in ("count(*), min(s), max(id), sum(id), avg(v)", "count(DISTINCT v)"):
-                    self._compare(f"SELECT {asked} FROM {self.name} WHERE {where}")
+                for aggregates in ("count(*), min(s), max(id), sum(id), avg(v)", "count(DISTINCT v)"):
+                    self._compare(f"SELECT {aggregates} FROM {self.name} WHERE {where}")
         for where in ("id + v > 300", "id + v = 2020"):
             self._compare(f"SELECT * FROM {self.name} WHERE {where}")
 
@@ -169,16 +170,16 @@ class Story:
 
     def _compare(self, query: str):
         frame = self.spark.sql(query)
-        found, without = rows(frame), plain(self.spark, query)
+        answered, without = rows(frame), plain(self.spark, query)
         self.outcome.asked += 1
-        self._expect(found == without, f"{len(found)} rows, without us {len(without)}: {query}")
+        self._expect(answered == without, f"{len(answered)} rows, without us {len(without)}: {query}")
         return frame
 
     def _look_back(self, snapshot: str, count: int) -> None:
         then = TIME.get(self.release.format, "VERSION AS OF {}").format(snapshot)
         self._same((*WHERE, "id = 250", "true"), then)
-        found = self.spark.sql(f"SELECT * FROM {self.name} {then}").count()
-        self._expect(found == count, f"{found} rows as of before the changes, there were {count}")
+        row_count = self.spark.sql(f"SELECT * FROM {self.name} {then}").count()
+        self._expect(row_count == count, f"{row_count} rows as of before the changes, there were {count}")
 
     def _numbers(self) -> None:
         """What `summary` says of a column is so, or it does not say so."""
@@ -210,8 +211,8 @@ def refused(spark, release: Release, table: str, reason: str) -> Outcome:
     if release.refused:
         reasons = {row["reason"] for row in metastore.explain(spark, query)}
         wrong += [f"explain: {reasons}"] if reasons != {"NEEDS_RELEASE"} else []
-        found = spark.sql("SELECT refusal FROM metastore_formats()").collect()
-        wrong += [f"doctor: {found}"] if [row.refusal for row in found] != [reason] else []
+        refusals = spark.sql("SELECT refusal FROM metastore_formats()").collect()
+        wrong += [f"doctor: {refusals}"] if [row.refusal for row in refusals] != [reason] else []
     return Outcome(table, rows=400, files=4, read=4, asked=1, refused=reason, wrong=(*wrong, *story._wrong))
 
 
@@ -229,13 +230,13 @@ def main() -> None:
     parser.add_argument("--predicates", type=int, default=300)
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--variant", default="", help="title of a variant of docs/gaps.json")
-    given = parser.parse_args()
+    options = parser.parse_args()
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    release = find_release(given.jar)
-    variant = next((one for one in VARIANTS if one.title == given.variant), None)
+    release = find_release(options.jar)
+    variant = next((candidate for candidate in VARIANTS if candidate.title == options.variant), None)
     with tempfile.TemporaryDirectory(prefix="metastore-") as scratch:
-        seen = outcomes(release, variant, Path(scratch), given.predicates, given.seed)
-        print(json.dumps([asdict(one) for one in seen]))
+        story_outcomes = outcomes(release, variant, Path(scratch), options.predicates, options.seed)
+        print(json.dumps([asdict(outcome) for outcome in story_outcomes]))
 
 
 def conf_of(variant: Variant | None) -> dict[str, str]:

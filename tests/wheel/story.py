@@ -24,20 +24,20 @@ def main(folder: Path) -> None:
     builder = builder.config("spark.driver.extraJavaOptions", f"-Dderby.system.home={folder}")
     builder = builder.config("spark.sql.extensions", EXTENSION) if "listed" in sys.argv else builder
     spark = builder.getOrCreate()
-    told: dict[str, object] = {"spark": spark.version, "range": spark.range(5).count()}
+    facts: dict[str, object] = {"spark": spark.version, "range": spark.range(5).count()}
     rows = spark.range(0, 4000, 1, 4).selectExpr("id", "CAST(id % 7 AS STRING) AS s")
     rows.write.mode("overwrite").saveAsTable("sales")
     query = "SELECT * FROM sales WHERE id = 1234"
     try:
         spark.sql("ANALYZE TABLE sales COMPUTE STATISTICS FOR ALL COLUMNS")
-        told["pruned"] = sorted(row["kept"] for row in metastore.explain(spark, query))
+        facts["pruned"] = sorted(row["kept"] for row in metastore.explain(spark, query))
         rows_of = metastore.summary(spark, "sales")
-        told["summary"] = {row["column_name"]: [row["count"], row["min"], row["max"]] for row in rows_of}
-        told["version"] = metastore.version(spark)
+        facts["summary"] = {row["column_name"]: [row["count"], row["min"], row["max"]] for row in rows_of}
+        facts["version"] = metastore.version(spark)
     except metastore.MetastoreError as error:
-        told["error"] = error.message
-    told["rows"] = [list(row) for row in spark.sql(query).collect()]
-    sys.stdout.write(json.dumps(told) + "\n")
+        facts["error"] = error.message
+    facts["rows"] = [list(row) for row in spark.sql(query).collect()]
+    sys.stdout.write(json.dumps(facts) + "\n")
     spark.stop()
 
 

@@ -16,9 +16,9 @@ STATED = ("pyproject.toml", "python/metastore/__init__.py", "CHANGELOG.md")
 @pytest.fixture(scope="module")
 def command():
     spec = importlib.util.spec_from_file_location("release", ROOT / "tools/release.py")
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture

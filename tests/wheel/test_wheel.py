@@ -89,8 +89,8 @@ def test_every_file_of_the_packages(wheel):
     packages = [ROOT / "python/metastore", ROOT / "python/pyspark_metastore"]
     files = [f for package in packages for f in package.rglob("*") if f.is_file() and "__pycache__" not in f.parts]
     expected = {f.relative_to(ROOT / "python").as_posix() for f in files}
-    found = {name for name in wheel.namelist() if name.startswith(("metastore/", "pyspark_metastore/"))}
-    assert found == expected
+    package_files = {name for name in wheel.namelist() if name.startswith(("metastore/", "pyspark_metastore/"))}
+    assert package_files == expected
 
 
 def test_jar_registers_itself_and_holds_a_build_for_every_line(wheel, tmp_path):
@@ -100,12 +100,12 @@ def test_jar_registers_itself_and_holds_a_build_for_every_line(wheel, tmp_path):
     assert jar.read(service).decode().split() == [f"{ENTRY.replace('/', '.')}"]
     facts = doctor_checks.read_shim_properties(tmp_path / JAR)
     assert facts["lines"].split() == list(jars.LINES)
-    for one in build().builds():
-        assert facts[f"spark-{one.name}"].startswith(f"{one.line}.")
-        assert f"org/metastore/spark/{one.package}/SessionExtensions.class" in jar.namelist()
-        for line in one.serves:
-            assert facts[f"package-{line}-{one.scala}"] == one.package
-    packages = "|".join(one.package for one in build().builds())
+    for spark_build in build().builds():
+        assert facts[f"spark-{spark_build.name}"].startswith(f"{spark_build.line}.")
+        assert f"org/metastore/spark/{spark_build.package}/SessionExtensions.class" in jar.namelist()
+        for line in spark_build.serves:
+            assert facts[f"package-{line}-{spark_build.scala}"] == spark_build.package
+    packages = "|".join(spark_build.package for spark_build in build().builds())
     neutral = {name for name in jar.namelist() if not re.search(rf"/({packages})/", name)}
     classes = {f"{ENTRY}.class", f"{ENTRY}$.class"}
     documents = {f"metastore-contract/{file.name}" for file in (ROOT / "contract").glob("*.json")}
@@ -134,9 +134,9 @@ def test_the_jar_is_no_larger_than_it_may_be(wheel):
 
 def build():
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "jvm-shim/hatch_build.py")
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 class Environment:
@@ -186,15 +186,15 @@ def environment(wheel, tmp_path_factory) -> Environment:
 
 
 @pytest.mark.parametrize(
-    "version", [*(pytest.param(one, marks=pytest.mark.campaign) for one in SPARKS[:-1]), SPARKS[-1]]
+    "version", [*(pytest.param(version, marks=pytest.mark.campaign) for version in SPARKS[:-1]), SPARKS[-1]]
 )
 def test_any_spark_put_over_an_installation(environment, version):
     environment.pip("install", f"pyspark=={version}")
-    told, _ = environment.story(version)
-    assert (told["spark"], told["range"], told["rows"]) == (version, 5, [[1234, "2"]])
-    assert told["pruned"] == [False, False, False, True]
-    assert told["summary"] == {"id": [4000, "0", "3999"], "s": [4000, "0", "6"]}
-    assert told["version"]["jar"].endswith(JAR)
+    facts, _ = environment.story(version)
+    assert (facts["spark"], facts["range"], facts["rows"]) == (version, 5, [[1234, "2"]])
+    assert facts["pruned"] == [False, False, False, True]
+    assert facts["summary"] == {"id": [4000, "0", "3999"], "s": [4000, "0", "6"]}
+    assert facts["version"]["jar"].endswith(JAR)
 
 
 def test_a_spark_without_a_build_runs_as_if_we_were_not_there(environment):
@@ -204,15 +204,15 @@ def test_a_spark_without_a_build_runs_as_if_we_were_not_there(environment):
     with zipfile.ZipFile(jar) as opened:
         entries = {name: opened.read(name) for name in opened.namelist()}
     properties = "metastore-shim.properties"
-    kept = [line for line in entries[properties].splitlines() if not line.startswith((b"package-3.5", b"lines="))]
-    entries[properties] = b"\n".join([b"lines=4.0 4.1", *kept])
+    lines = [line for line in entries[properties].splitlines() if not line.startswith((b"package-3.5", b"lines="))]
+    entries[properties] = b"\n".join([b"lines=4.0 4.1", *lines])
     jar.unlink()  # uv links the files of its cache
     with zipfile.ZipFile(jar, "w") as written:
         for name, content in entries.items():
             written.writestr(name, content)
-    told, logged = environment.story(version)
-    assert (told["spark"], told["range"], told["rows"]) == (version, 5, [[1234, "2"]])
-    assert "does not have it" in told["error"]
+    facts, logged = environment.story(version)
+    assert (facts["spark"], facts["range"], facts["rows"]) == (version, 5, [[1234, "2"]])
+    assert "does not have it" in facts["error"]
     assert (
         logged.count(f"The Metastore is built for Spark 4.0, 4.1, this is {version} with Scala 2.12: it adds nothing")
         == 1
@@ -221,5 +221,5 @@ def test_a_spark_without_a_build_runs_as_if_we_were_not_there(environment):
 
 def test_uninstalling_leaves_nothing(environment):
     environment.pip("uninstall", "pyspark-metastore")
-    left = [path for path in environment.packages.rglob("*metastore*") if path.is_file()]
-    assert [path.name for path in left if not path.name.startswith("hive-metastore-")] == []
+    remaining = [path for path in environment.packages.rglob("*metastore*") if path.is_file()]
+    assert [path.name for path in remaining if not path.name.startswith("hive-metastore-")] == []

@@ -41,12 +41,12 @@ def new_name(kind) -> str:
     return kind.name.format(f"aggregates_{next(NUMBERS)}")
 
 
-def fill(spark, kind, place, *, files: int = 4, columns: str = "", row: str = ROW) -> str:
+def fill(spark, kind, path, *, files: int = 4, columns: str = "", row: str = ROW) -> str:
     """A table of files of a hundred rows each; rows that are deleted stay in their files."""
     name = new_name(kind)
     if kind.format == "hudi" and files == 2:
         kind = replace(kind, properties=kind.properties.replace("cow", "mor"))
-    kind.create(spark, name, place, columns or ", ".join(f"{column} {of}" for column, of in COLUMNS.items()))
+    kind.create(spark, name, path, columns or ", ".join(f"{column} {of}" for column, of in COLUMNS.items()))
     if kind.format == "iceberg":
         spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
     for file in range(files):
@@ -73,10 +73,10 @@ def rows_of(df, query: str) -> list[str]:
 def compare(spark, query: str, *, answered: bool | None = None, read: list[int] | None = None) -> Any:
     """A query gives the same rows and types as without us; where it is said, is answered or not, and reads so many."""
     df = spark.sql(query)
-    found = (rows_of(df, query), df.schema)
+    answer = (rows_of(df, query), df.schema)
     with conf(spark, spark__metastore__enabled=False):
         plain = spark.sql(query)
-        assert found == (rows_of(plain, query), plain.schema), (query, physical(df))
+        assert answer == (rows_of(plain, query), plain.schema), (query, physical(df))
     assert answered in (None, is_answered(df)), (query, physical(df))
     expected = [] if answered else read
     assert expected is None or files_read(df) == expected, (query, physical(df))
@@ -85,8 +85,8 @@ def compare(spark, query: str, *, answered: bool | None = None, read: list[int] 
 
 def condition(chance: random.Random, depth: int = 2) -> str:
     if depth and chance.random() < 0.5:
-        left, right = condition(chance, depth - 1), condition(chance, depth - 1)
-        return chance.choice([f"({left} AND {right})", f"({left} OR {right})", f"NOT ({left})"])
+        first, right = condition(chance, depth - 1), condition(chance, depth - 1)
+        return chance.choice([f"({first} AND {right})", f"({first} OR {right})", f"NOT ({first})"])
     k, order = (
         chance.choice([-1, 0, 99, 100, 150, 200, 299, 300, 399, 400]),
         chance.choice(["<", "<=", ">", ">=", "<>"]),

@@ -72,10 +72,10 @@ def test_counts_and_bounds_of_every_type(spark, table):
     for where in DECIDED:
         compare(spark, f"SELECT count(*), count(many), {every} FROM {table} {where}", answered=True)
     bounds = [f"min({leaf}), max({leaf}) AS {leaf.replace('.', '_')}" for leaf in LEAVES]
-    known = [bound for bound in bounds if "(long)" not in bound and "(zero)" not in bound]
-    compare(spark, f"SELECT {', '.join(known)}, count(1) c FROM {table} WHERE id >= 200", answered=True)
+    exact_bounds = [bound for bound in bounds if "(long)" not in bound and "(zero)" not in bound]
+    compare(spark, f"SELECT {', '.join(exact_bounds)}, count(1) c FROM {table} WHERE id >= 200", answered=True)
     compare(spark, f"SELECT {', '.join(bounds)} FROM {table} WHERE id < -1", answered=True)
-    compare(spark, f"SELECT max(zero), min(nan), max(nan), {', '.join(known)} FROM {table}", answered=True)
+    compare(spark, f"SELECT max(zero), min(nan), max(nan), {', '.join(exact_bounds)} FROM {table}", answered=True)
     for bound in ("min(zero)", "max(long)"):
         assert not is_answered(spark.sql(f"SELECT {bound} FROM {table} WHERE id >= 100"))
     compare(spark, f"SELECT min(id), max(s), count(i) FROM {table} WHERE id >= 150", answered=False)
@@ -126,8 +126,8 @@ def test_what_stands_above_and_below(spark, table, adaptive):
 def test_it_says_what_was_answered(spark, table):
     query = f"SELECT max(id) FROM {table} WHERE id >= 100"
     assert labels(spark.sql(query)) == ["3 files answered, 0 read"]
-    found = [(row["reason"], row["kept"]) for row in metastore.explain(spark, query)]
-    assert sorted(found) == [("ANSWERED_BY_STATISTICS", False)] * 3 + [("SKIPPED", False)]
+    explained = [(row["reason"], row["kept"]) for row in metastore.explain(spark, query)]
+    assert sorted(explained) == [("ANSWERED_BY_STATISTICS", False)] * 3 + [("SKIPPED", False)]
     for setting in ("aggregates.enabled", "pruning.enabled", "enabled"):
         with conf(spark, **{f"spark.metastore.{setting}": False}):
             assert not is_answered(spark.sql(query))

@@ -71,8 +71,8 @@ def test_one_file_is_read_for_many(spark, kind, table):
         assert is_merged(compare(spark, query.format(t=table), read=[1])), query
     query = f"SELECT max(id), count(*) FROM {table} WHERE id >= 150"
     assert labels(spark.sql(query)) == ["2 files answered, 1 read"] * 2
-    found = sorted((row["reason"], row["kept"]) for row in metastore.explain(spark, query))
-    assert found == [("ANSWERED_BY_STATISTICS", False)] * 2 + [("KEPT_MAY_MATCH", True), ("SKIPPED", False)]
+    explained = sorted((row["reason"], row["kept"]) for row in metastore.explain(spark, query))
+    assert explained == [("ANSWERED_BY_STATISTICS", False)] * 2 + [("KEPT_MAY_MATCH", True), ("SKIPPED", False)]
     with conf(spark, spark__metastore__aggregates__enabled=False):
         assert not is_merged(spark.sql(query))
 

@@ -27,9 +27,9 @@ def make_table(spark, tmp_path_factory):
     def make(kind: str, *files: str) -> tuple[str, str]:
         where = tmp_path_factory.mktemp(kind) / "t"
         name = f"ice.db.expressions_{next(_names)}" if kind == "iceberg" else f"{kind}.`{where}`"
-        for place, one in enumerate(files):
-            made = spark.sql(one).coalesce(1)
-            if kind == "iceberg" and place == 0:
+        for number, query in enumerate(files):
+            made = spark.sql(query).coalesce(1)
+            if kind == "iceberg" and number == 0:
                 made.writeTo(name).using("iceberg").tableProperty("write.metadata.metrics.default", "none").create()
             elif kind == "iceberg":
                 made.writeTo(name).append()
@@ -49,7 +49,7 @@ def make_table(spark, tmp_path_factory):
     ],
 )
 def analyzed(request, spark, make_table):
-    nan = [one.replace("i % 4 + 0.5D lon", "IF(i = 9, double('NaN'), i % 4 + 0.5D) lon") for one in four_files()[2:3]]
+    nan = [rows.replace("i % 4 + 0.5D lon", "IF(i = 9, double('NaN'), i % 4 + 0.5D) lon") for rows in four_files()[2:3]]
     table, file = make_table(request.param, *four_files()[:2], *nan, *four_files()[3:])
     report = metastore.analyze(spark, table, progress=False, expressions=EXPRESSIONS)
     assert not report.refused

@@ -149,7 +149,9 @@ def test_files_that_came_later_are_read(spark, make_table):
 @pytest.mark.slow
 def test_semi_joins_are_estimated_by_the_values_that_are_found(spark, make_table):
     table, _ = make_table("iceberg", *four_files())
-    small, _ = make_table("iceberg", *(f"SELECT lower(name) n, a + b c, f FROM ({one})" for one in four_files()))
+    small, _ = make_table(
+        "iceberg", *(f"SELECT lower(name) n, a + b c, f FROM ({rows_of_file})" for rows_of_file in four_files())
+    )
     for name in (table, small):
         metastore.analyze(spark, name, progress=False, expressions=["lower(name)", "a + b"] if name == table else [])
     for query in (
@@ -196,17 +198,19 @@ def test_random_joins_have_the_same_rows_with_and_without_them(spark, make_table
         files.append(f"SELECT * FROM random_{number}")
     table, _ = make_table(kind, *files)
     assert not metastore.analyze(spark, table, progress=False, expressions=RANDOM).refused
-    shown, saved = ", ".join(f"{one} e{place}" for place, one in enumerate(RANDOM)), 0
-    values = plain(spark, f"SELECT {shown} FROM {table}")
+    selected, saved = ", ".join(f"{expression} e{number}" for number, expression in enumerate(RANDOM)), 0
+    values = plain(spark, f"SELECT {selected} FROM {table}")
     for _ in range(60):
-        places = random.sample(range(len(RANDOM)), k=random.choice([1, 1, 2]))
-        some = [[literal(row[place]) for place in places] for row in random.choices(values, k=random.randrange(1, 4))]
-        keys = ", ".join(f"k{place}" for place in places)
-        listed = ", ".join(f"({', '.join(row)})" for row in some)
+        numbers = random.sample(range(len(RANDOM)), k=random.choice([1, 1, 2]))
+        key_rows = [
+            [literal(row[number]) for number in numbers] for row in random.choices(values, k=random.randrange(1, 4))
+        ]
+        keys = ", ".join(f"k{number}" for number in numbers)
+        listed = ", ".join(f"({', '.join(row)})" for row in key_rows)
         small = f"(SELECT * FROM VALUES {listed} AS v({keys})) d"
-        on = " AND ".join(f"{RANDOM[place]} {random.choice(['=', '=', '=', '<=>'])} d.k{place}" for place in places)
+        on = " AND ".join(f"{RANDOM[number]} {random.choice(['=', '=', '=', '<=>'])} d.k{number}" for number in numbers)
         kind_of = random.choice(["JOIN", "JOIN", "LEFT SEMI JOIN", "LEFT JOIN", "LEFT ANTI JOIN", "RIGHT JOIN"])
-        query = f"SELECT {shown} FROM {table} f {kind_of} {small} ON {on} WHERE {random.choice(['true', 'a < 45'])}"
+        query = f"SELECT {selected} FROM {table} f {kind_of} {small} ON {on} WHERE {random.choice(['true', 'a < 45'])}"
         with conf(
             spark,
             spark__sql__adaptive__enabled=random.choice(["true", "false"]),

@@ -28,8 +28,8 @@ def test_answers_tell_of_them_and_compacting_keeps_them(spark, make_table, wareh
     ):
         names = [row["column_name"] for row in ask("summary")]
         assert names == [*columns, "a + b", "lower(name)"]
-        found = ask("summary").column("a + b")
-        assert [str(found[name]) for name in ("column_type", "min", "max", "count", "null_count")] == [
+        expression_summary = ask("summary").column("a + b")
+        assert [str(expression_summary[name]) for name in ("column_type", "min", "max", "count", "null_count")] == [
             "int",
             "0",
             "30",
@@ -39,7 +39,7 @@ def test_answers_tell_of_them_and_compacting_keeps_them(spark, make_table, wareh
         assert [row["frequency"] for row in ask("frequencies", "a + b")] == [40, 40, 40, 39]
         assert len(ask("columns", "lower(name)")) == 4
         assert str(ask("quantiles", "a + b", 1.0)[0]["value"]) == "30"
-    assert {one["state"] for one in metastore.verify(spark, table)} == {"ok"}
+    assert {verified["state"] for verified in metastore.verify(spark, table)} == {"ok"}
     assert metastore.compact(spark, table) is not None
     check(spark, f"SELECT * FROM {table} WHERE a + b > 10", [2])
     check(spark, f"SELECT * FROM {table} WHERE lower(name) = 'ab105'", [1])
@@ -54,16 +54,18 @@ def test_a_statistic_of_an_expression_is_computed_of_its_values(spark, make_tabl
 
     def summary_text(**of):
         answers = (metastore.summary(spark, table, **of), open_table(warehouse, table).summary(**of))
-        found, again = ({row["column_name"]: (row["longest"], row["rows_seen"]) for row in one} for one in answers)
-        assert found == again
-        return found
+        first, again = (
+            {row["column_name"]: (row["longest"], row["rows_seen"]) for row in answer} for answer in answers
+        )
+        assert first == again
+        return first
 
     report = metastore.analyze(spark, table, progress=False, statistics=[longest, rows], expressions=["a + b"])
     assert (report.files_read, report.refused) == (2, ())
-    found = summary_text()
-    assert found.pop("concat(lower(name), 'x')") == (6, None)
-    assert found.pop("a + b") == (None, None)
-    assert set(found.values()) == {(None, 80)}
+    first_text = summary_text()
+    assert first_text.pop("concat(lower(name), 'x')") == (6, None)
+    assert first_text.pop("a + b") == (None, None)
+    assert set(first_text.values()) == {(None, 80)}
     check(spark, f"SELECT * FROM {table} WHERE concat(lower(name), 'x') = 'ab105x'", [1])
     again = metastore.analyze(spark, table, progress=False, statistics=[longest, rows], expressions=["a + b"])
     assert (again.files_read, again.committed) == (0, False)
@@ -120,16 +122,16 @@ def test_the_optimizer_is_told_how_many_rows_they_leave(spark, analyzed):
 )
 def test_few_rows_are_read_from_few_files(spark, analyzed, query, files):
     table, _ = analyzed
-    shown = "f, lower(name) n, a + b c"
-    found = spark.sql(f"SELECT {shown} FROM {table} {query}")
-    rows, wanted = found.collect(), int(query.split()[-1])
-    assert files_read(found) == files
-    assert len(rows) == wanted
+    selected = "f, lower(name) n, a + b c"
+    frame = spark.sql(f"SELECT {selected} FROM {table} {query}")
+    rows, limit = frame.collect(), int(query.split()[-1])
+    assert files_read(frame) == files
+    assert len(rows) == limit
     condition, _, order = query.rpartition(" LIMIT ")[0].partition("ORDER BY ")
-    every = plain(spark, f"SELECT {shown} FROM {table} {condition}")
+    every = plain(spark, f"SELECT {selected} FROM {table} {condition}")
     assert set(rows) <= set(every)
     if order:  # and no other row comes before the last of them
-        first = plain(spark, f"SELECT {shown} FROM {table} {condition} ORDER BY {order}, n LIMIT {wanted}")
+        first = plain(spark, f"SELECT {selected} FROM {table} {condition} ORDER BY {order}, n LIMIT {limit}")
         key = "n" if order.startswith("lower") else "c"
         assert sorted(repr(row[key]) for row in rows) == sorted(repr(row[key]) for row in first)
 
@@ -167,11 +169,11 @@ COMPARISONS = ["=", "<", "<=", ">", ">=", "<>", "<=>", "IN"]
 def random_condition(random, values) -> str:
     """One or two comparisons of expressions with values that they have."""
     parts = []
-    for place in random.choices(range(len(RANDOM)), k=random.randrange(1, 3)):
-        value = random.choice(values)[place]
+    for number in random.choices(range(len(RANDOM)), k=random.randrange(1, 3)):
+        value = random.choice(values)[number]
         literal = "NULL" if value is None else f"double('{value}')" if isinstance(value, float) else repr(value)
-        compared = f"{RANDOM[place]} {random.choice(COMPARISONS)} ({literal})"
-        parts.append(random.choice([compared, compared, f"NOT {compared}", f"{RANDOM[place]} IS NULL"]))
+        compared = f"{RANDOM[number]} {random.choice(COMPARISONS)} ({literal})"
+        parts.append(random.choice([compared, compared, f"NOT {compared}", f"{RANDOM[number]} IS NULL"]))
     return random.choice([" AND ", " OR "]).join(f"({part})" for part in parts)
 
 
@@ -184,17 +186,17 @@ def test_random_conditions_have_the_same_answers_with_and_without_them(spark, ma
         made = spark.createDataFrame(random_file(random, number), "s string, a int, b int, x double, y double")
         made.coalesce(1).writeTo(table).append()
     assert not metastore.analyze(spark, table, progress=False, expressions=RANDOM).refused
-    shown = ", ".join(f"{one} e{place}" for place, one in enumerate(RANDOM))
-    values, saved = plain(spark, f"SELECT {shown} FROM {table}"), 0
+    selected = ", ".join(f"{expression} e{number}" for number, expression in enumerate(RANDOM))
+    values, saved = plain(spark, f"SELECT {selected} FROM {table}"), 0
     for _ in range(40):
         where, limit = random_condition(random, values), random.randrange(1, 30)
-        every = plain(spark, f"SELECT {shown} FROM {table} WHERE {where}")
+        every = plain(spark, f"SELECT {selected} FROM {table} WHERE {where}")
         with conf(spark, spark__metastore__aggregates__enabled="true"):
             assert spark.sql(f"SELECT count(*) FROM {table} WHERE {where}").first()[0] == len(every), where
-        limited = spark.sql(f"SELECT {shown} FROM {table} WHERE {where} LIMIT {limit}")
-        found = limited.collect()
-        assert len(found) == min(limit, len(every)), where
-        assert set(map(repr, found)) <= set(map(repr, every)), where
+        limited = spark.sql(f"SELECT {selected} FROM {table} WHERE {where} LIMIT {limit}")
+        limited_rows = limited.collect()
+        assert len(limited_rows) == min(limit, len(every)), where
+        assert set(map(repr, limited_rows)) <= set(map(repr, every)), where
         saved += sum(files_read(limited)) < 7
         key, nulls = random.choice(RANDOM), random.choice(["", "NULLS FIRST", "NULLS LAST"])
         order = f"{key} {random.choice(['', 'DESC'])} {nulls} LIMIT {limit}"

@@ -52,8 +52,8 @@ def test_explain_names_the_expression(spark, make_table):
     table, _ = make_table("iceberg", *four_files())
     metastore.analyze(spark, table, progress=False, expressions=["a + b"])
     query = f"SELECT * FROM {table} WHERE a + b > 20"
-    found = spark.sql("SELECT * FROM metastore.explain(:q) WHERE NOT kept", args={"q": query}).collect()
-    assert {row.statistic for row in found} == {f"a + b in [{n}, {n}], 0 of 40 rows null" for n in (0, 10, 20)}
+    skipped = spark.sql("SELECT * FROM metastore.explain(:q) WHERE NOT kept", args={"q": query}).collect()
+    assert {row.statistic for row in skipped} == {f"a + b in [{n}, {n}], 0 of 40 rows null" for n in (0, 10, 20)}
 
 
 OTHER_SESSIONS = {
@@ -130,7 +130,7 @@ def test_what_has_no_certain_values_is_refused(spark, make_table):
             metastore.analyze(spark, table, progress=False, expressions=[text])
     with conf(spark, spark__metastore__expressions=";".join(REFUSED)):
         report = metastore.analyze(spark, table, progress=False)
-    assert {one.subject for one in report.refused} == {f"expression {text}" for text in REFUSED}
+    assert {refusal.subject for refusal in report.refused} == {f"expression {text}" for text in REFUSED}
     assert report.columns == 7
 
 
@@ -143,7 +143,7 @@ def test_a_default_of_the_catalog_is_no_value_of_a_file(spark, tmp_path):
     with conf(spark, spark__sql__parquet__mergeSchema="true"):  # else a listing's first file says the columns
         with conf(spark, spark__metastore__expressions="a + c"):
             report = metastore.analyze(spark, "defaulted", progress=False)
-            assert [one.subject for one in report.refused] == ["expression a + c"]
+            assert [refusal.subject for refusal in report.refused] == ["expression a + c"]
             metastore.analyze(spark, f"parquet.`{tmp_path / 't'}`", progress=False)
         check(spark, "SELECT * FROM defaulted WHERE a + c = 6", [2])
         check(spark, f"SELECT * FROM parquet.`{tmp_path / 't'}` WHERE a + c IS NULL")
@@ -188,7 +188,7 @@ def test_of_a_file_with_a_deletion_vector_delta_tells_too_few_rows(spark, make_t
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     spark.sql(f"DELETE FROM {table} WHERE f = 1 AND lower(name) = 'ab105'")
     report = metastore.analyze(spark, table, progress=False, expressions=["lower(name)"])
-    assert [one.subject for one in report.refused] == ["expression lower(name)"]
+    assert [refusal.subject for refusal in report.refused] == ["expression lower(name)"]
     check(spark, f"SELECT * FROM {table} WHERE lower(name) = 'ab305'", [2])
 
 
@@ -200,8 +200,8 @@ def test_functions_that_are_written_in_sql_are_what_they_are_made_of(spark, make
     spark.sql("CREATE TEMPORARY FUNCTION now_and(x string) RETURNS string RETURN concat(x, current_date())")
     spark.sql(f"CREATE TEMPORARY FUNCTION most(x int) RETURNS int RETURN x + (SELECT max(a) FROM {table})")
     metastore.analyze(spark, table, progress=False, expressions=["cell(lon, lat)", "lower(name) || 'x'"])
-    for asked in ("cell(lon, lat)", f"{CELL} + 0"):
-        check(spark, f"SELECT f, name, lat FROM {table} WHERE {asked} = 2003", [1])
+    for expression in ("cell(lon, lat)", f"{CELL} + 0"):
+        check(spark, f"SELECT f, name, lat FROM {table} WHERE {expression} = 2003", [1])
     spark.sql("CREATE OR REPLACE TEMPORARY " + made.format(n=1))
     check(spark, f"SELECT f, name, lat FROM {table} WHERE cell(lon, lat) = 2003", [4])
     for text, reason in {"now_and(name)": "another one tomorrow", "most(a)": "sub-query"}.items():
