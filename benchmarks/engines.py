@@ -93,7 +93,15 @@ def main() -> None:
         rows = []
         for description, condition in filters(folder, options.files, options.rows).items():
             rows += [
-                measure(description, engine, count, folder, everything, condition, options.runs)
+                measure(
+                    description=description,
+                    engine=engine,
+                    count=count,
+                    folder=folder,
+                    everything=everything,
+                    condition=condition,
+                    runs=options.runs,
+                )
                 for engine, count in {"DuckDB": count_by_duckdb, "Polars": count_by_polars}.items()
             ]
     report("engines", rows, files=options.files, rows_of_file=options.rows)

@@ -105,7 +105,15 @@ def main() -> None:
             write(spark, table, files, rows_of_a_file, options.columns)
             rows += [
                 {"files": files, "rows": files * rows_of_a_file}
-                | measure(spark, table, files * rows_of_a_file, column, kind, count, options.runs)
+                | measure(
+                    spark,
+                    table=table,
+                    total=files * rows_of_a_file,
+                    column=column,
+                    kind=kind,
+                    count=count,
+                    runs=options.runs,
+                )
                 for column, kind in KINDS
                 for count in COUNTS
             ]

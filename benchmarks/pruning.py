@@ -266,7 +266,9 @@ def main() -> None:
             for name, matching in truth(spark, form, conditions).items():
                 query = query_of(form, name, conditions[name], options.files * options.rows // 2)
                 true = ideal(name, options.files, matching)
-                measured = measure(spark, form, name, query, conditions[name], true, options.runs)
+                measured = measure(
+                    spark, form=form, name=name, query=query, condition=conditions[name], true=true, runs=options.runs
+                )
                 results.append({"format": form, "query": name, **measured})
                 sys.stderr.write(f"{results[-1]}\n")
     facts = {"files": options.files, "rows_of_a_file": options.rows, "columns": 5 + options.wide, "runs": options.runs}

@@ -179,7 +179,7 @@ def test_generated_columns(spark, table):
     by[0] = "day"
     made.addColumn(day.build()).partitionedBy(by).execute()
     row = "id, TIMESTAMP '2024-01-01' + make_dt_interval(CAST(id DIV 100 AS INT), CAST(id % 24 AS INT)) AS t"
-    append(spark, table, 0, 400, 4, row)
+    append(spark, table, 0, 400, files=4, row=row)
     assert analyze(spark, table).files == 4
     assert summary(spark, table)["day"]["max"] == "2024-01-04"
     for where in ("t >= TIMESTAMP '2024-01-04 12:00:00'", "id = 150", "day = DATE '2024-01-02' AND id < 120"):
@@ -189,7 +189,7 @@ def test_generated_columns(spark, table):
 @pytest.mark.slow
 def test_liquid_clustering_and_restore(spark, table):
     create(spark, table, "id BIGINT, s STRING", "CLUSTER BY (id)", **{"delta.dataSkippingNumIndexedCols": "1"})
-    append(spark, table, 0, 400, 4, "(id * 37) % 400 AS id, CAST(id AS STRING) AS s")
+    append(spark, table, 0, 400, files=4, row="(id * 37) % 400 AS id, CAST(id AS STRING) AS s")
     first = analyze(spark, table)
     check(spark, f"SELECT * FROM {table} WHERE id = 150 OR s = '151'")
     spark.sql(f"OPTIMIZE {table}")

@@ -79,7 +79,7 @@ def test_a_partition_of_few_rows_in_several_files_is_estimated_right(spark, tabl
     days = {"STRING": ("'a'", "'b'"), "INT": ("1", "100"), "DATE": ("DATE '2024-01-01'", "DATE '2024-03-01'")}[kind]
     create(spark, table, f"id BIGINT, day {kind}", "PARTITIONED BY (day)")
     for start, end, day in ((0, 1, days[0]), (1, 2, days[0]), (2, 50, days[1]), (50, 100, days[1])):
-        append(spark, table, start, end, 1, f"id, {day} AS day")
+        append(spark, table, start, end, files=1, row=f"id, {day} AS day")
 
     def rows(where: str) -> int:
         stats = spark.sql(f"SELECT * FROM {table} WHERE {where}")._jdf.queryExecution().optimizedPlan().stats()
@@ -171,11 +171,11 @@ def test_partition_columns_are_estimated_from_the_log(spark, table, kind):
         "DATE": ["DATE'2024-01-01'", "DATE'2024-02-01'", "DATE'2025-01-01'"], "BOOLEAN": ["true", "false", "NULL"],
     }[kind]  # fmt: skip
     row = f"id, CAST(id % 5 AS INT) AS v, CAST({{}} AS {kind}) AS p"
-    append(spark, table, 0, 100, 1, row.format(values[0]))
+    append(spark, table, 0, 100, files=1, row=row.format(values[0]))
     metastore.analyze(spark, table, progress=False)
-    append(spark, table, 100, 350, 2, row.format(values[1]))
-    append(spark, table, 350, 1000, 1, row.format(values[2]))
-    append(spark, table, 1000, 1010, 1, row.format("NULL"))
+    append(spark, table, 100, 350, files=2, row=row.format(values[1]))
+    append(spark, table, 350, 1000, files=1, row=row.format(values[2]))
+    append(spark, table, 1000, 1010, files=1, row=row.format("NULL"))
 
     def rows(where: str) -> int:
         return estimate(spark.sql(f"SELECT * FROM {table} WHERE {where}"))[0]
@@ -201,10 +201,10 @@ def test_partition_columns_are_estimated_from_the_log(spark, table, kind):
 
 def test_partition_columns_under_names_of_their_own_in_the_log(spark, table):
     create(spark, table, "id BIGINT, `a day` INT", "PARTITIONED BY (`a day`)")
-    append(spark, table, 0, 100, 2, "id, CAST(id DIV 50 AS INT) AS `a day`")
+    append(spark, table, 0, 100, files=2, row="id, CAST(id DIV 50 AS INT) AS `a day`")
     metastore.analyze(spark, table, progress=False)
     spark.sql(f"ALTER TABLE {table} RENAME COLUMN `a day` TO day")
-    append(spark, table, 100, 200, 2, "id, CAST(id DIV 50 AS INT) AS day")
+    append(spark, table, 100, 200, files=2, row="id, CAST(id DIV 50 AS INT) AS day")
     assert estimate(spark.sql(f"SELECT * FROM {table} WHERE DAY >= 2"))[0] == pytest.approx(100, rel=0.1)
     assert int(column_stats(spark.table(table))["day"].distinctCount().get()) == 4
 

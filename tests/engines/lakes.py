@@ -48,7 +48,7 @@ def describe_iceberg(table: Table) -> Written:
         "iceberg", str(table.metadata.table_uuid), table.location().replace("file://", "file:"), "db.sales"
     )
     tasks = [task.file for task in table.scan().plan_files()]
-    files = [DataFile(task.file_path, task.file_size_in_bytes, task.record_count) for task in tasks]
+    files = [DataFile(path=task.file_path, size=task.file_size_in_bytes, rows=task.record_count) for task in tasks]
     return Written(identity, [described(identity, file) for file in files])
 
 
@@ -64,5 +64,8 @@ def describe_delta(table: DeltaTable) -> Written:
     root = "file:" + table.table_uri.removeprefix("file://").rstrip("/")
     identity = TableIdentity("delta", str(table.metadata().id), root, "sales")
     actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    files = [DataFile(unquote(action["path"]), action["size_bytes"], action["num_records"]) for action in actions]
+    files = [
+        DataFile(path=unquote(action["path"]), size=action["size_bytes"], rows=action["num_records"])
+        for action in actions
+    ]
     return Written(identity, [described(identity, file) for file in files])

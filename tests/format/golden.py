@@ -193,7 +193,9 @@ def _block(folder: Path) -> Block:
     details = {"sketches": _put(folder, "sketches", _table(SCHEMAS["sketches"], sketches), [2])}
     for kind, rows_of, groups in (("frequencies", frequency_rows(), [4, 2]), ("histograms", histogram_rows(), [3])):
         details[kind] = _put(folder, kind, _table(SCHEMAS[kind], rows_of), groups)
-    footer = describe_block(_uuid("block"), "full", columns(), tuple(refs), TABLE, SETTINGS)
+    footer = describe_block(
+        _uuid("block"), computed="full", columns=columns(), objects=tuple(refs), table=TABLE, settings=SETTINGS
+    )
     files = _put(folder, "files", _table(FILES, _file_rows(details)), [len(PATHS)], {BLOCK_KEY: footer})
     return Block(id=_uuid("block"), computed="full", columns=columns(), files=files, summary=tuple(refs))
 

@@ -170,7 +170,14 @@ def test_a_summary_names_only_columns_of_its_block(manifest):
 
 
 def test_a_block_describes_itself_in_its_footer():
-    text = describe_block(BLOCK.id, BLOCK.computed, BLOCK.columns, BLOCK.summary, golden.TABLE, {"a": 1})
+    text = describe_block(
+        BLOCK.id,
+        computed=BLOCK.computed,
+        columns=BLOCK.columns,
+        objects=BLOCK.summary,
+        table=golden.TABLE,
+        settings={"a": 1},
+    )
     assert parse_block_description(text, REF) == (BLOCK, golden.TABLE, {"a": 1})
 
 

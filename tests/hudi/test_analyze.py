@@ -126,7 +126,7 @@ def test_instants_answer_for_themselves(spark, table):
 
 def test_partitions(spark, table):
     create(spark, table, f"{COLUMNS}, p STRING", "PARTITIONED BY (p)")
-    append(spark, table, 0, 200, 2, f"{ROW}, concat('p', id DIV 100) AS p")
+    append(spark, table, 0, 200, files=2, row=f"{ROW}, concat('p', id DIV 100) AS p")
     with pytest.raises(errors.InvalidArgument, match="no data file with p = zz"):
         analyze(spark, table, partition={"p": "zz"})
     with pytest.raises(errors.InvalidArgument, match="id is not a partition column"):
@@ -178,10 +178,10 @@ def test_unknown_columns_and_tables_are_refused_with_near_names(spark, filled, t
 def test_columns_that_are_added_are_null_in_older_files(spark, table):
     create(spark, table, "id BIGINT, n INT, st STRUCT<a: INT>, ts BIGINT")
     row = "id, CAST(id AS INT) AS n, named_struct('a', CAST(id AS INT)) AS st, id AS ts"
-    append(spark, table, 0, 10, 1, row)
+    append(spark, table, 0, 10, files=1, row=row)
     analyze(spark, table)
     spark.sql(f"ALTER TABLE {table} ADD COLUMNS (added INT)")
-    append(spark, table, 10, 20, 1, f"{row}, 7 AS added")
+    append(spark, table, 10, 20, files=1, row=f"{row}, 7 AS added")
     assert analyze(spark, table).files == 2
     statistics = summary(spark, table)
     assert (statistics["n"]["max"], statistics["added"]["max"], statistics["added"]["null_count"]) == ("19", "7", 10)

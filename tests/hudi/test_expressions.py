@@ -26,7 +26,7 @@ def without_evaluation(spark):
 @pytest.fixture
 def filled(spark, table):
     create(spark, table, COLUMNS, kind="cow", preCombineField="n")
-    append(spark, table, 0, 160, 4, ROW)
+    append(spark, table, 0, 160, files=4, row=ROW)
     return table
 
 
@@ -50,7 +50,7 @@ def test_keys_of_joins_choose_files(spark, filled):
 
 def test_a_changed_slice_is_read_until_it_is_rewritten(spark, table):
     create(spark, table, COLUMNS, kind="mor", preCombineField="n", **{"hoodie.compact.inline": "false"})
-    append(spark, table, 0, 160, 4, ROW)
+    append(spark, table, 0, 160, files=4, row=ROW)
     spark.sql(f"UPDATE {table} SET b = 5000 WHERE id = 7")
     report = metastore.analyze(spark, table, progress=False, expressions=["a + b"])
     (refused,) = report.refused
@@ -90,7 +90,7 @@ def test_a_file_that_lacks_a_column_is_read(spark, tmp_path):
 
 def test_partition_columns_have_none(spark, table):
     create(spark, table, f"{COLUMNS}, p INT", "PARTITIONED BY (p)", preCombineField="n")
-    append(spark, table, 0, 80, 2, f"{ROW}, CAST(id % 2 AS INT) p")
+    append(spark, table, 0, 80, files=2, row=f"{ROW}, CAST(id % 2 AS INT) p")
     metastore.analyze(spark, table, progress=False)
     with conf(spark, spark__metastore__expressions="a + p;a + b"):
         metastore.analyze(spark, table, progress=False)

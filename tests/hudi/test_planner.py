@@ -129,7 +129,7 @@ def test_files_of_later_instants_are_read(spark, written_to):
 def test_kept_listings_are_of_the_partitions_and_the_instant_of_a_query(spark, table, kind):
     create(spark, table, f"{COLUMNS}, p STRING", "PARTITIONED BY (p)", kind=kind)
     row = f"{ROW}, concat('p', id DIV 100) AS p"
-    append(spark, table, 0, 300, 3, row)
+    append(spark, table, 0, 300, files=3, row=row)
     metastore.analyze(spark, table, progress=False)
     table_path = location(spark, table)
     by_path = spark.read.format("hudi").load(table_path)
@@ -145,7 +145,7 @@ def test_kept_listings_are_of_the_partitions_and_the_instant_of_a_query(spark, t
             "id IN (5, 105, 205)": [5, 105, 205],
         }.items():
             assert matching_ids(spark.table(table), where) == matching_ids(by_path, where) == ids, where
-    append(spark, table, 300, 400, 1, row)
+    append(spark, table, 300, 400, files=1, row=row)
     assert matching_ids(spark.table(table), "id IN (5, 305)") == [5, 305]
     spark.sql(f"UPDATE {table} SET v = -1 WHERE id = 105")
     assert matching_ids(spark.table(table), "p = 'p1' AND v = -1") == [105]

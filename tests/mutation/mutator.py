@@ -103,7 +103,7 @@ def switched(code: bytes, numbered: dict[int, Change]) -> str:
     for number, change in numbered.items():
         regions.setdefault((*change.inside, change.is_guard), []).append(number)
     ordered = sorted(regions, key=lambda region: (region[0], -region[1], not region[2]))
-    text = _render(code, 0, len(code), ordered, regions, numbered)
+    text = _render(code, 0, len(code), ordered=ordered, regions=regions, numbered=numbered)
     return CONSTANT.sub("def", text)  # a value would be computed once, whichever change is chosen
 
 
@@ -145,7 +145,9 @@ def _render(
         while behind < len(ordered) and ordered[behind][1] <= region[1] and ordered[behind][0] < max(region[1], 1):
             behind += 1
         parts.append(code[at : region[0]].decode())
-        inner = _render(code, region[0], region[1], ordered[character + 1 : behind], regions, numbered)
+        inner = _render(
+            code, region[0], region[1], ordered=ordered[character + 1 : behind], regions=regions, numbered=numbered
+        )
         parts.append(_choice(code, region, regions[region], numbered, inner))
         at, character = region[1], behind
     return "".join([*parts, code[at:end].decode()])

@@ -68,7 +68,7 @@ def suites(spark: SparkSession, rng: Random, folder: Path) -> Iterator[of.Suite]
     probe = probes.open(spark._jsparkSession, schema, f"{folder}/_metastore", identity.uuid)
     any_answer = of.Truth("0" * FILES, "0" * FILES)
     yield from _of(spark, "statistics", probe, truths | dict.fromkeys(ASKED["raising"], any_answer), single=True)
-    yield from of_rows.suites(spark, subject, probe, names, "partial", rng)
+    yield from of_rows.suites(spark, subject, probe=probe, files=names, source="partial", rng=rng)
 
 
 def _of(
@@ -95,9 +95,15 @@ def _of(
         asks |= {"few values": (as_written, FEW), "no values": (as_written, 0)} if single else {}
         for how, (prepared, allowed) in asks.items():
             ask = lambda p=prepared, n=allowed: p.verdicts(n)  # noqa: E731
-            yield of.Suite(f"partial {name} from {start}, {how}", ask, wrong, conf, questions)
+            yield of.Suite(f"partial {name} from {start}, {how}", ask=ask, wrong=wrong, conf=conf, questions=questions)
         for how, prepared in {"told": optimized, "as written, told": as_written}.items():
-            yield of.Suite(f"partial {name} from {start}, {how}", prepared.explained, of.is_error, conf, questions)
+            yield of.Suite(
+                f"partial {name} from {start}, {how}",
+                ask=prepared.explained,
+                wrong=of.is_error,
+                conf=conf,
+                questions=questions,
+            )
 
 
 def _stored(path: str, values: dict[Leaf, list[Any]], rng: Random) -> written.DataFile:
@@ -109,7 +115,9 @@ def _stored(path: str, values: dict[Leaf, list[Any]], rng: Random) -> written.Da
         column: parquet.single_values(leaf, details.draw(leaf, samples, rng), samples)
         for column, (leaf, samples) in column_values.items()
     }
-    return written.DataFile(path, 1, len(next(iter(values.values()))), 0, columns, singles)
+    return written.DataFile(
+        path=path, size=1, rows=len(next(iter(values.values()))), modified=0, columns=columns, values=singles
+    )
 
 
 def _in_part(leaf: Leaf, values: Sequence[Any], rng: Random) -> written.Row:

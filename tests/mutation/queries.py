@@ -144,7 +144,7 @@ def suites(spark: SparkSession, folder: Path, sources: set[str]) -> Iterator[of.
             yield from _of_scans(spark, form, folder)
         planned = find_shim_package(spark).scan.PlannerProbe.planned
         messages = (None, "SPARK_JOB_CANCELLED", "no such column")
-        yield of.Suite("errors", lambda: "\n".join(map(planned, messages)), of.is_error, only=OF_SCANS)
+        yield of.Suite("errors", ask=lambda: "\n".join(map(planned, messages)), wrong=of.is_error, only=OF_SCANS)
         yield from _of_planners(spark)
         queries = [_explained(query) for query in zeros.make_queries(spark, folder / "zeros")]
         yield from _each(spark, "zeros", queries, ("ScanPlanner.scala",), is_told=True)
@@ -172,7 +172,9 @@ def _of_joins(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
     explained = [_explained("CREATE TABLE made USING parquet AS " + query) for query in queries[:1]]
     yield from _each(spark, "joins inside writes", explained, OF_JOINS, conf=inside, is_told=True)
     elsewhere = JOINS[0].format(**names, dim=f"parquet.`{folder}/dim`")
-    yield of.Suite("joins of a new session", lambda: _answer(spark.newSession(), elsewhere), of.is_error, only=OF_JOINS)
+    yield of.Suite(
+        "joins of a new session", ask=lambda: _answer(spark.newSession(), elsewhere), wrong=of.is_error, only=OF_JOINS
+    )
     of_tests = (*test_join_pruning.PRUNED, *test_join_pruning.KEPT, *test_join_pruning.TWICE.values())
     fact = _iceberg_fact(spark)
     yield from _each(spark, "joins of Iceberg", [query.format(t=fact) for query in of_tests], OF_JOINS)
@@ -226,8 +228,8 @@ def _of_scans(spark: SparkSession, form: str, folder: Path) -> Iterator[of.Suite
 def _of_planners(spark: SparkSession) -> Iterator[of.Suite]:
     """What planners may do to the scans of plans, and the snapshots that estimates are of."""
     probe, session = find_shim_package(spark).scan.PlannerProbe, spark._jsparkSession
-    yield of.Suite("scopes", lambda: probe.allowed(session), of.is_error, only=OF_SCANS)
-    yield of.Suite("a table that is nowhere", lambda: probe.lost(session), of.is_error, only=OF_SCANS)
+    yield of.Suite("scopes", ask=lambda: probe.allowed(session), wrong=of.is_error, only=OF_SCANS)
+    yield of.Suite("a table that is nowhere", ask=lambda: probe.lost(session), wrong=of.is_error, only=OF_SCANS)
     name = answered.fill(spark, KINDS["iceberg"], None, files=2)
     metastore.analyze(spark, name, progress=False)
     snapshots = spark.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at").collect()
@@ -235,7 +237,7 @@ def _of_planners(spark: SparkSession) -> Iterator[of.Suite]:
     lineages = of.texts(spark, ["", f"{last},{first}", f"{first},{last}", f"{first}", f"7,{last}", "7,8"])
     location, uuid = identity(spark, name)
     ask = lambda: probe.described(session, f"{location}/_metastore", uuid, lineages)  # noqa: E731
-    yield of.Suite("lineages", ask, of.is_error, only=OF_SCANS)
+    yield of.Suite("lineages", ask=ask, wrong=of.is_error, only=OF_SCANS)
 
 
 def _explained(statement: str) -> str:
@@ -341,11 +343,23 @@ def _of_expressions(spark: SparkSession) -> Iterator[of.Suite]:
     for start in range(0, len(EXPRESSIONS), AT_ONCE):
         texts = EXPRESSIONS[start : start + AT_ONCE]
         ask = lambda texts=texts: keys(texts)  # noqa: E731
-        yield of.Suite(f"keys of expressions from {start}", ask, of.is_error, conf, texts, OF_EXPRESSIONS)
+        yield of.Suite(
+            f"keys of expressions from {start}",
+            ask=ask,
+            wrong=of.is_error,
+            conf=conf,
+            questions=texts,
+            only=OF_EXPRESSIONS,
+        )
     here = (("spark.sql.ansi.enabled", "false"), ("spark.sql.legacy.timeParserPolicy", "CORRECTED"))
     chosen = EXPRESSIONS[:2]
     yield of.Suite(
-        "keys of a session with settings", lambda: keys(chosen), of.is_error, (*conf, *here), chosen, OF_EXPRESSIONS
+        "keys of a session with settings",
+        ask=lambda: keys(chosen),
+        wrong=of.is_error,
+        conf=(*conf, *here),
+        questions=chosen,
+        only=OF_EXPRESSIONS,
     )
     queries = [f"SELECT f, name, lat FROM {name} WHERE {predicate}" for predicate in predicates]
     yield from _each(spark, "expressions", queries, OF_EXPRESSIONS, conf=conf)
@@ -376,7 +390,14 @@ def _rules_of_expressions(
     def wrong(i: int, answer: str) -> bool:
         return truths[i].denies(answer)
 
-    return of.Suite("rules of expressions", lambda: prepared.verdicts(of.ALL), wrong, conf, questions, OF_EXPRESSIONS)
+    return of.Suite(
+        "rules of expressions",
+        ask=lambda: prepared.verdicts(of.ALL),
+        wrong=wrong,
+        conf=conf,
+        questions=questions,
+        only=OF_EXPRESSIONS,
+    )
 
 
 def _each(
@@ -397,7 +418,14 @@ def _each(
         def wrong(_: int, answer: str, rows: str | None = rows) -> bool:
             return rows is not None and json.loads(answer)[0] != rows
 
-        yield of.Suite(f"{name}: {query}", lambda q=query: _answer(spark, q), wrong, conf, [query], only)
+        yield of.Suite(
+            f"{name}: {query}",
+            ask=lambda q=query: _answer(spark, q),
+            wrong=wrong,
+            conf=conf,
+            questions=[query],
+            only=only,
+        )
 
 
 def _answer(spark: SparkSession, query: str) -> str:

@@ -125,8 +125,8 @@ def few_file_suites(spark: SparkSession, rng: Random) -> Iterator[of.Suite]:
         layout = package.RuleProbe(probe([FEW_FILES[i] for i in order])).layout
         yield _suite(spark, f"layout, few {list(order)}", layout, ["a", "s", "o"], of.is_error)
     prepared = of_all.prepare(of.texts(spark, OF_FEW))
-    yield of.Suite("conditions, few", lambda: prepared.verdicts(of.ALL), of.is_error, questions=OF_FEW)
-    yield of.Suite("conditions, few, told", prepared.explained, of.is_error, questions=OF_FEW)
+    yield of.Suite("conditions, few", ask=lambda: prepared.verdicts(of.ALL), wrong=of.is_error, questions=OF_FEW)
+    yield of.Suite("conditions, few, told", ask=prepared.explained, wrong=of.is_error, questions=OF_FEW)
 
 
 def file_subsets(length: int, most: int = 2) -> list[str]:
@@ -178,14 +178,25 @@ def many_value_suites(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
     for number, values in enumerate((range(half), range(half, ALL_LISTED), [ALL_LISTED])):
         listed = written.Values("complete", [(v, 1) for v in values])
         summary = parquet.summary(leaf, values)
-        files.append(written.DataFile(str(number), 1, len(values), 0, {column: summary}, {column: listed}))
+        files.append(
+            written.DataFile(
+                path=str(number),
+                size=1,
+                rows=len(values),
+                modified=0,
+                columns={column: summary},
+                values={column: listed},
+            )
+        )
     written.Written(identity, files).write()
     probe = find_shim_package(spark).pruning.PruningProbe.open(
         spark._jsparkSession, "v BIGINT", f"{folder}/_metastore", identity.uuid
     )
     questions = of.texts(spark, [f"count(distinct(v))\t{files}\t000" for files in ("110", "111", "011")])
     rules = find_shim_package(spark).pruning.RuleProbe(probe)
-    yield of.Suite("many values", lambda: rules.measured(questions), of.is_error, only=("FileMeasures.scala",))
+    yield of.Suite(
+        "many values", ask=lambda: rules.measured(questions), wrong=of.is_error, only=("FileMeasures.scala",)
+    )
 
 
 def _file(rows: int, lo: int | None, hi: int | None) -> dict[str, Any]:
@@ -210,7 +221,7 @@ FEW_FILES = [
 
 def _suite(spark: SparkSession, name: str, ask: Any, questions: Sequence[str], wrong: Any) -> of.Suite:
     java_questions = of.texts(spark, questions)
-    return of.Suite(name, lambda: ask(java_questions), wrong, questions=questions)
+    return of.Suite(name, ask=lambda: ask(java_questions), wrong=wrong, questions=questions)
 
 
 def _bits(length: int, share: float, rng: Random) -> str:

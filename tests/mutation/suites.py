@@ -116,27 +116,38 @@ def list_suites(spark: SparkSession, scratch: Path, seed: int, predicates: int, 
         from_data = Rules(spark, subject)
         stored = Stored(spark, subject, str(subject.root), parquet.identifier(subject.root))
         if number == 0:
-            yield from rows.suites(spark, subject, from_data.probe, from_data.files, "given", rng)
+            yield from rows.suites(
+                spark, subject, probe=from_data.probe, files=from_data.files, source="given", rng=rng
+            )
         paths = subject.paths()
         files = [paths.get(path, GONE) for path in stored.probe.paths()]
         if number == 1:
-            yield from rows.suites(spark, subject, stored.probe, files, "stored", rng)
+            yield from rows.suites(spark, subject, probe=stored.probe, files=files, source="stored", rng=rng)
         if predicates:
-            yield from filter_suites(spark, subject, {"given": from_data, "stored": stored}, predicates, rng, cells)
+            yield from filter_suites(
+                spark,
+                subject,
+                pruners={"given": from_data, "stored": stored},
+                count=predicates,
+                rng=rng,
+                asked_before=cells,
+            )
     yield from queries.suites(spark, scratch / "queries", sources)
     if not predicates:
         return
     spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.oracle")
     rng = Random(f"{seed}/unsorted")
-    subject = tables.iceberg(spark, "ice.oracle.mutation", "unsorted", 80, scratch / "unsorted", rng)
+    subject = tables.iceberg(spark, "ice.oracle.mutation", "unsorted", files=80, scratch=scratch / "unsorted", rng=rng)
     import metastore  # noqa: PLC0415 - Spark is there by now
 
     metastore.analyze(spark, "ice.oracle.mutation", progress=False, distribution=True)
     stored = Stored(spark, subject, *identity(spark, "ice.oracle.mutation"))
     paths = subject.paths()
     files = [paths.get(path, GONE) for path in stored.probe.paths()]
-    yield from rows.suites(spark, subject, stored.probe, files, "analyzed", rng)
-    yield from filter_suites(spark, subject, {"unsorted": stored}, predicates, rng, cells)
+    yield from rows.suites(spark, subject, probe=stored.probe, files=files, source="analyzed", rng=rng)
+    yield from filter_suites(
+        spark, subject, pruners={"unsorted": stored}, count=predicates, rng=rng, asked_before=cells
+    )
 
 
 def case_suites(spark: SparkSession) -> Iterator[Suite]:
@@ -163,20 +174,20 @@ def case_suites(spark: SparkSession) -> Iterator[Suite]:
         name = f"case {case['name']}"
         yield Suite(
             name,
-            lambda p=prepared: p.verdicts(ALL),
-            lambda i, a, t=truths: t[i].denies(a),
-            conf,
-            questions,
+            ask=lambda p=prepared: p.verdicts(ALL),
+            wrong=lambda i, a, t=truths: t[i].denies(a),
+            conf=conf,
+            questions=questions,
         )
         written = probe.prepareAsWritten(texts(spark, questions))
         yield Suite(
             f"{name}, as written",
-            lambda p=written: p.verdicts(ALL),
-            lambda i, a, t=certain: t[i].denies(a),
-            conf,
-            questions,
+            ask=lambda p=written: p.verdicts(ALL),
+            wrong=lambda i, a, t=certain: t[i].denies(a),
+            conf=conf,
+            questions=questions,
         )
-        yield Suite(f"{name}, told", prepared.explained, is_error, conf, questions)
+        yield Suite(f"{name}, told", ask=prepared.explained, wrong=is_error, conf=conf, questions=questions)
 
 
 def weaker(zone: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -207,7 +218,10 @@ def pair_suites(spark: SparkSession) -> Iterator[Suite]:
         truths = [_truth_of_pair(a, b, files) for a, b in both]
         name = f"pairs {kind.type}"
         yield Suite(
-            name, lambda p=prepared: p.verdicts(ALL), lambda i, a, t=truths: t[i].denies(a), questions=questions
+            name,
+            ask=lambda p=prepared: p.verdicts(ALL),
+            wrong=lambda i, a, t=truths: t[i].denies(a),
+            questions=questions,
         )
 
 
@@ -232,7 +246,14 @@ def group_suites(spark: SparkSession, folder: Path) -> Iterator[Suite]:
     alone = probes[1].prepare(texts(spark, questions)).verdicts(ALL).split("\n")
     truths = [Truth(kept_bits, "".join("01"[bit == "0"] for bit in full)) for kept_bits, full in map(str.split, alone)]
     prepared = probes[0].prepare(texts(spark, questions))
-    yield Suite("groups", lambda: prepared.verdicts(ALL), lambda i, a: truths[i].denies(a), (), questions, GROUPED)
+    yield Suite(
+        "groups",
+        ask=lambda: prepared.verdicts(ALL),
+        wrong=lambda i, a: truths[i].denies(a),
+        conf=(),
+        questions=questions,
+        only=GROUPED,
+    )
     zoned.write(folder / "known", *zoned.random_block(1, 20 * ZONE_FILES, few=0), zoned.SMALL)
     probe_with_groups = test_zones.probe_of(spark, folder / "known")
 
@@ -245,7 +266,7 @@ def group_suites(spark: SparkSession, folder: Path) -> Iterator[Suite]:
         f"c0 = {test_zones.NEVER_THERE}L AND c3 > 1 AND hash(c0, c4) = 1",  # none is left
     ]
     explained = probe_with_groups.prepare(texts(spark, conditions)).explained
-    yield Suite("groups, told", explained, is_error, (), conditions, GROUPED)
+    yield Suite("groups, told", ask=explained, wrong=is_error, conf=(), questions=conditions, only=GROUPED)
 
 
 def many_file_suites(spark: SparkSession) -> Iterator[Suite]:
@@ -267,7 +288,12 @@ def many_file_suites(spark: SparkSession) -> Iterator[Suite]:
     ]
     prepared = probe.prepare(texts(spark, list(conditions)))
     yield Suite(
-        "many files", lambda: prepared.verdicts(ALL), lambda i, a: truths[i].denies(a), (), list(conditions), GROUPED
+        "many files",
+        ask=lambda: prepared.verdicts(ALL),
+        wrong=lambda i, a: truths[i].denies(a),
+        conf=(),
+        questions=list(conditions),
+        only=GROUPED,
     )
 
 
@@ -296,10 +322,18 @@ def filter_suites(
             return truths[i].denies(answer)
 
         name = f"{subject.kind}, {source}"
-        yield Suite(name, lambda p=prepared: p.verdicts(ALL), wrong, conditions.items(), questions)
-        yield Suite(f"{name}, few values", lambda p=prepared: p.verdicts(FEW), wrong, conditions.items(), questions)
+        yield Suite(
+            name, ask=lambda p=prepared: p.verdicts(ALL), wrong=wrong, conf=conditions.items(), questions=questions
+        )
+        yield Suite(
+            f"{name}, few values",
+            ask=lambda p=prepared: p.verdicts(FEW),
+            wrong=wrong,
+            conf=conditions.items(),
+            questions=questions,
+        )
         few = pruner.probe.prepare(texts(spark, questions[:40]))
-        yield Suite(f"{name}, told", few.explained, is_error, conditions.items(), questions)
+        yield Suite(f"{name}, told", ask=few.explained, wrong=is_error, conf=conditions.items(), questions=questions)
 
 
 Matching = dict[str, tuple[frozenset[str], frozenset[str]]]

@@ -48,7 +48,7 @@ def create(spark: SparkSession, kind: str, files: int, scratch: Path, rng: Rando
     _create(spark, kind, name, scratch / "before", rng)
     _append(spark, name, scratch / "before")
     if before < files:
-        changed = tables.evolve(spark, name, kind, design, rng, WIDER)
+        changed = tables.evolve(spark, name, kind, design, rng, wider=WIDER)
         write_files(changed, files - before, scratch / "after", rng)
         _append(spark, name, scratch / "after")
     without = (PARTITION,) if kind == "delta partitioned" else ()

@@ -129,7 +129,14 @@ class Generator:
         written = "".join(mark + c if c in {"%", "_", mark} else c for c in prefix)
         tail = self.rng.choice(["%", "%", "%", "%", "", "%a", "_%", "_"])
         is_whole = tail == "%"
-        return Like(leaf, written + tail, prefix.encode(), is_whole, self.rng.random() < 0.4, escape)
+        return Like(
+            leaf=leaf,
+            pattern=written + tail,
+            prefix=prefix.encode(),
+            whole=is_whole,
+            negated=self.rng.random() < 0.4,
+            escape=escape,
+        )
 
     def mixed(self, leaf: Leaf) -> Predicate:
         """Returns a comparison with a literal of another type: Spark inserts the casts."""
@@ -167,29 +174,35 @@ class Generator:
         if leaf.type in {"tinyint", "smallint", "int"}:
             to = self.rng.choice(["bigint", "double", "decimal(38,5)"])
             return Monotone(
-                leaf, f"CAST({leaf.sql} AS {to})", lambda v: v, op, value, f"CAST({value} AS {to})", "widening cast"
+                leaf=leaf,
+                expression=f"CAST({leaf.sql} AS {to})",
+                image=lambda v: v,
+                op=op,
+                value=value,
+                written=f"CAST({value} AS {to})",
+                label="widening cast",
             )
         if leaf.type == "float" and not is_nan(value):
             written = literal("float", value)
             return Monotone(
-                leaf,
-                f"CAST({leaf.sql} AS double)",
-                lambda v: v,
-                op,
-                value,
-                f"CAST({written} AS double)",
-                "widening cast",
+                leaf=leaf,
+                expression=f"CAST({leaf.sql} AS double)",
+                image=lambda v: v,
+                op=op,
+                value=value,
+                written=f"CAST({written} AS double)",
+                label="widening cast",
             )
         if leaf.type == "date":
             when = (EPOCH + timedelta(days=value)).year
             return Monotone(
-                leaf,
-                f"year({leaf.sql})",
-                lambda v: (EPOCH + timedelta(days=v)).year,
-                op,
-                when,
-                str(when),
-                "year of date",
+                leaf=leaf,
+                expression=f"year({leaf.sql})",
+                image=lambda v: (EPOCH + timedelta(days=v)).year,
+                op=op,
+                value=when,
+                written=str(when),
+                label="year of date",
             )
         if leaf.type == "string" and value.isascii() and value:
             n = self.rng.choice([1, 2, 4])
@@ -199,13 +212,13 @@ class Generator:
     @staticmethod
     def _substring(leaf: Leaf, n: int, value: bytes) -> Predicate:
         return Monotone(
-            leaf,
-            f"substring({leaf.sql}, 1, {n})",
-            lambda v: v[:n] if v.isascii() else None,
-            "=",
-            value,
-            quoted(value.decode()),
-            "substring",
+            leaf=leaf,
+            expression=f"substring({leaf.sql}, 1, {n})",
+            image=lambda v: v[:n] if v.isascii() else None,
+            op="=",
+            value=value,
+            written=quoted(value.decode()),
+            label="substring",
         )
 
     def function(self, leaf: Leaf) -> Predicate:

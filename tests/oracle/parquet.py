@@ -96,7 +96,16 @@ def statistics(subject: Subject, drawn: dict[str, dict[Leaf, details.Detail]] | 
             column(leaf): single_values(leaf, drawn_detail, values[leaf])
             for leaf, drawn_detail in (drawn or {}).get(name, {}).items()
         }
-        files.append(written.DataFile(path, stat.st_size, rows, int(stat.st_mtime * 1000), columns, singles))
+        files.append(
+            written.DataFile(
+                path=path,
+                size=stat.st_size,
+                rows=rows,
+                modified=int(stat.st_mtime * 1000),
+                columns=columns,
+                values=singles,
+            )
+        )
     return written.Written(identity, files)
 
 

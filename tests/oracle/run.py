@@ -114,7 +114,7 @@ class Campaign:
     def _iceberg(self, name: str, kind: str, folder: Path, rng: Random) -> None:
         spark = self.spark
         spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.oracle")
-        subject = tables.iceberg(spark, name, kind, self.size.files, folder, rng)
+        subject = tables.iceberg(spark, name, kind, files=self.size.files, scratch=folder, rng=rng)
         metastore.analyze(spark, name, progress=False, distribution=kind in DISTRIBUTED)
         self._stored_and_whole(subject, *identity(spark, name), Conditions.draw(rng), rng)
         spark.sql(f"DROP TABLE {name}")
@@ -124,7 +124,7 @@ class Campaign:
         self._stored_and_whole(subject, *delta.identity(self.spark, subject), Conditions.draw(rng), rng)
 
     def _hudi(self, name: str, kind: str, folder: Path, rng: Random) -> None:
-        subject = hudi.create(self.spark, name, kind, self.size.files, folder, rng)
+        subject = hudi.create(self.spark, name, kind, files=self.size.files, scratch=folder, rng=rng)
         self._stored_and_whole(subject, *hudi.identity(self.spark, subject), Conditions.draw(rng), rng)
         hudi.drop(self.spark, subject)
 
@@ -152,7 +152,7 @@ class Campaign:
         predicates = draw_predicates(subject, count, conditions, rng)
         if "whole queries" not in pruners:
             predicates += draw_missing_kinds(subject, self.missing, conditions, Random(rng.random()))
-        check_verdicts(self.spark, subject, predicates, pruners, conditions, self.reports)
+        check_verdicts(self.spark, subject, predicates, pruners=pruners, conditions=conditions, reports=self.reports)
 
     def _without(self, subject: Subject, conditions: Conditions, rng: Random) -> None:
         """Asks again what bounds exclude, with the statistics deleted: then nothing may be skipped."""

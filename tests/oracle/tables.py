@@ -225,4 +225,13 @@ def observe(
         for name, positions in members.items()
     }
     zones = {name: {leaf: zone_of(leaf.type, v) for leaf, v in of_file.items()} for name, of_file in values.items()}
-    return Subject(kind, relation, file, leaves, collections, zones, values, root)
+    return Subject(
+        kind=kind,
+        relation=relation,
+        file=file,
+        leaves=leaves,
+        collections=collections,
+        zones=zones,
+        values=values,
+        root=root,
+    )

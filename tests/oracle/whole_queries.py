@@ -33,6 +33,6 @@ def create(spark: SparkSession, kind: str, files: int, folder: Path, rng: Random
     if kind in parquet.KINDS:
         return parquet.create(spark, kind, files, folder, rng)
     name = f"ice.db.{folder.name.replace('-', '_')}"
-    subject = tables.iceberg(spark, name, kind, files, folder, rng, covered=True)
+    subject = tables.iceberg(spark, name, kind, files=files, scratch=folder, rng=rng, covered=True)
     metastore.analyze(spark, name, progress=False)
     return subject

@@ -251,7 +251,9 @@ def compare(
         message = on.get(test, {}).get("message", "")
         fitting = [entry.why for entry in explanations if _explains(entry, suite, test, message)]
         short = "\n    ".join(message.splitlines()[:4])
-        differences.append(Difference(suite, test, result_off, result_on, short, "".join(fitting[:1])))
+        differences.append(
+            Difference(suite=suite, test=test, off=result_off, on=result_on, message=short, why="".join(fitting[:1]))
+        )
     return differences
 
 

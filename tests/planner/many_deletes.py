@@ -50,7 +50,9 @@ def write_statistics(spark, table: str, files: int) -> None:
     for number in range(files):
         bounds = written.bounds(number * ROWS, number * ROWS + ROWS - 1)
         row = {"rows": ROWS, "nulls": 0, "nans": 0, "distinct": ROWS, "distinct_error": 0.0, **bounds}
-        described.append(written.DataFile(f"/nowhere/data-{number}.parquet", SIZE, ROWS, columns={column: row}))
+        described.append(
+            written.DataFile(path=f"/nowhere/data-{number}.parquet", size=SIZE, rows=ROWS, columns={column: row})
+        )
     identity = TableIdentity("iceberg", target.uuid().toString(), target.location(), table)
     written.Written(identity, described).write()
 

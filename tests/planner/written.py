@@ -256,7 +256,10 @@ def read_store(location: str) -> Written:
             for row in store.get(ref.object).to_pylist():
                 ordinal, file = row.pop("column"), row.pop("file")
                 columns[file][block.columns[ordinal]] = row
-        files += [DataFile(row["path"], row["size"], row["rows"], None, columns[f]) for f, row in listed.items()]
+        files += [
+            DataFile(path=row["path"], size=row["size"], rows=row["rows"], modified=None, columns=columns[f])
+            for f, row in listed.items()
+        ]
     return Written(manifest.table, files, manifest.sequence + 1)
 
 
@@ -269,7 +272,9 @@ def describe_parquet_folder(root: Path) -> Written:
     files = []
     for path in sorted(p for p in root.rglob("*.parquet") if "_metastore" not in p.parts):
         stat, rows = path.stat(), pq.read_metadata(path).num_rows
-        files.append(DataFile(str(path.relative_to(root)), stat.st_size, rows, int(stat.st_mtime * 1000)))
+        files.append(
+            DataFile(path=str(path.relative_to(root)), size=stat.st_size, rows=rows, modified=int(stat.st_mtime * 1000))
+        )
     return Written(identity, [described(identity, f) for f in files])
 
 

@@ -55,7 +55,7 @@ def build(path, kind: str, columns: list[list[object]]) -> None:
         summary.append(SummaryRef(store.put("summary", rows, [count]), (i,)))
     known = {"file": range(count), "path": [f"f{i}" for i in range(count)], "size": [1] * count, "rows": [9] * count}
     files = pa.table([pa.array(known.get(f.name, [None] * count), f.type) for f in FILES], schema=FILES)
-    footer = describe_block("b", "full", schema, tuple(summary), TABLE, {})
+    footer = describe_block("b", computed="full", columns=schema, objects=tuple(summary), table=TABLE, settings={})
     ref = store.put("files", files, [count], {BLOCK_KEY: footer})
     store.commit(
         TABLE,

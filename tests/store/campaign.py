@@ -222,7 +222,7 @@ def run(uri, store, *, seconds, analyzers=8, most=10**6, share=0.02, seed=1, opt
     result, until = Result(), time.time() + seconds
     with tempfile.TemporaryDirectory() as folder:
         crowd, stop = Crowd(folder), Path(folder) / "stop"
-        order = Order(uri, options or {}, "", "", share, most, str(stop))
+        order = Order(uri=uri, options=options or {}, role="", seed="", share=share, most=most, stop=str(stop))
         for role in ("read", "keep up"):
             crowd.start(replace(order, role=role, share=0.0))
         for number in range(analyzers):

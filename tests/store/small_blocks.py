@@ -54,7 +54,9 @@ def block(
     files = pa.Table.from_pylist(
         [{"file": i, "path": p, "size": 1, **more} for i, (p, more) in enumerate(listed)], FILES
     )
-    footer = describe_block(name, computed, tuple(leaves), tuple(summary), table, {})
+    footer = describe_block(
+        name, computed=computed, columns=tuple(leaves), objects=tuple(summary), table=table, settings={}
+    )
     ref = store.put("files", files, [len(paths)], {BLOCK_KEY: footer})
     return Block(id=name, computed=computed, columns=tuple(leaves), files=ref, summary=tuple(summary))
 

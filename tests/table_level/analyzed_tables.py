@@ -97,7 +97,7 @@ def write_block(folder: Path, contents: list[Content], bins: int = 100) -> tuple
             bar = histogram(array, of, bins)
             bars += [{"column": c, "file": f, **bar}] if bar else []
     paths = [_path(folder, i) for i in range(len(contents[0].files))]
-    block = _block(store, columns, paths, statistics, lists, bars)
+    block = _block(store, columns, paths, statistics=statistics, lists=lists, bars=bars)
     files = tuple(
         DataFile(path=_path(folder, i), size=1, rows=len(array), format="parquet")
         for i, array in enumerate(contents[0].files)

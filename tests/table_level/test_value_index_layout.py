@@ -119,10 +119,10 @@ def test_every_value_of_every_type_is_found_with_all_its_files(parts, profile):
         expected = expected_index(sent, of)
         for name in list(expected)[:SOME]:
             value = float("nan") if name == "NaN" else name
-            looked_up = look_up_value(store, snapshot, of, value, None, number)
+            looked_up = look_up_value(store, snapshot, of, value, distinct_count=None, value_count=number)
             holding = dict(zip(looked_up.files.tolist(), looked_up.frequencies.tolist(), strict=True))
             assert holding == expected[name], (of.type, value)
-            assert look_up_value(store, snapshot, of, value, None, number + 1) is None
+            assert look_up_value(store, snapshot, of, value, distinct_count=None, value_count=number + 1) is None
 
 
 @pytest.mark.parametrize("kind", ["bigint", "string"])
@@ -143,7 +143,9 @@ def test_a_value_is_found_in_one_small_part(kind):
     stored_bytes = sum(map(len, store.data.values()))
     for position in random.integers(0, len(array), 20).tolist():
         store.read.clear()
-        looked_up = look_up_value(store, snapshot, of, array[position].as_py(), None, len(array))
+        looked_up = look_up_value(
+            store, snapshot, of, array[position].as_py(), distinct_count=None, value_count=len(array)
+        )
         assert looked_up.files.tolist() == [sent["listed"][position].as_py()]
         lists = [length for name, length in store.read if name.startswith("table-frequencies")]
         assert sum(lists) < stored_bytes / 15
