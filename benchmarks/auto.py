@@ -1,4 +1,4 @@
-"""What it costs a write that the new data files are analyzed without being asked for.
+"""The cost of automatic ANALYZE for the write that adds the data files.
 
 An analyzed Iceberg table gets one data file more, a hundredth of its rows, again and again: as it is, with
 `spark.metastore.analyze.auto` = `background`, and with `wait`. Between two writes nothing is left to do.

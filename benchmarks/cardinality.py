@@ -295,14 +295,14 @@ def analyze_by_spark(spark: Any, table: str, columns: list[str]) -> None:
 
 @dataclass(frozen=True)
 class Estimates:
-    """What the optimizer takes the rows of a query to be, and how long it took, cold and cached."""
+    """The optimizer's estimate of a query's rows, and its time, cold and cached."""
 
     rows: float | None
     milliseconds: tuple[float, ...]
 
 
 def estimates(spark: Any, way: str, asked_queries: list[Query]) -> list[Estimates]:
-    """What the optimizer takes the rows to be."""
+    """Estimate the rows of each query by the optimizer."""
     session = spark.newSession()
     prefix = {
         "metastore": "ice.db.",

@@ -1,4 +1,4 @@
-"""What the benchmarks share: one Spark with Iceberg, a description of the machine, results as table and JSON."""
+"""Shared by all benchmarks: one Spark with Iceberg, a description of the machine, results as table and JSON."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def median(values: list[float]) -> float:
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were measured on."""
+    """Describe the machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     model = next(
         (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),

@@ -49,7 +49,7 @@ def write(folder: Path, files: int, rows: int) -> None:
 
 
 def filters(folder: Path, files: int, rows: int) -> dict[str, str]:
-    """What is asked, by what it is."""
+    """The filters, by their description."""
     middle = files // 2
     customer = pq.read_table(folder / f"{middle:05d}.parquet", columns=["customer"])["customer"][rows // 2].as_py()
     return {

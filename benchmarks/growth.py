@@ -1,4 +1,4 @@
-"""What grows with a table: ANALYZE of many data files that have not changed, and garbage collection of a long log.
+"""Costs that grow with a table: ANALYZE of many unchanged data files, and garbage collection of a long log.
 
 The data files are listed by an Iceberg table and do not exist: ANALYZE ... NOSCAN opens none of them. CPU seconds are
 those of Spark's JVM, of this process and of all below it, in a session that has analyzed a small table before.

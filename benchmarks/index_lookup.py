@@ -268,7 +268,7 @@ def _literal(column: Column, value: object) -> str:
 
 
 def _planner(spark: SparkSession, path: Path, size: Size, looked_up: Wanted) -> dict[str, object]:
-    """What the driver's planner needs, in milliseconds, and how many files it leaves."""
+    """Measure the driver's planner, in milliseconds, and count the files that it leaves."""
     ddl = ", ".join(f"column_{i:04} {TYPES[i % len(TYPES)]}" for i in range(size.columns))
     query = " AND ".join(f"{column.path[0]} = {_literal(column, value)}" for column, value in looked_up.values())
     java = find_shim_package(spark).scan.LookupTimer
@@ -377,7 +377,7 @@ def measure(spark: SparkSession, name: str, size: Size, work: Path) -> dict[str,
 
 
 def main() -> None:
-    """Measures the stores asked for, all by default."""
+    """Measures the chosen stores, all by default."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", action="append", choices=sorted(STORES))
     parser.add_argument("--share", type=float, default=1, help="of each store's files (default 1: all)")

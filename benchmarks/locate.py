@@ -59,7 +59,7 @@ def run(frame: DataFrame) -> int:
 def measure(
     spark: SparkSession, table: str, total: int, column: str, kind: str, count: int, runs: int
 ) -> dict[str, Any]:
-    """What one line of the result tells of so many keys."""
+    """Measure one line of the result for a number of keys."""
     wanted_keys = keys(spark, column, kind, count, total).cache()
     wanted_keys.count()
     assert run(metastore.locate(spark, table, column, wanted_keys)) == (0 if kind == "absent" else count)

@@ -1,4 +1,4 @@
-"""What the rows that Iceberg's own skipping loses cost: queries of columns with NaN and without, on an Iceberg table.
+"""The cost of rows that Iceberg's own skipping loses: queries of columns with NaN and without, on an Iceberg table.
 
 Each data file is ascending in its columns and has many row groups, the case in which Iceberg's filter of row groups
 saves most: that filter cannot tell where NaN is.

@@ -1,4 +1,4 @@
-"""What the optimizer decided of the joins of a query that ran: order and kinds, what it expected and what came."""
+"""The optimizer's decisions on the joins of a query that ran: order, kinds, expected and real rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Rows:
     came: int | None = None
 
     def estimate(self) -> str:
-        """What the optimizer took them for."""
+        """The optimizer's estimate of its rows."""
         return size(self.bytes) + ("" if self.expected is None else f" and {self.expected:,} rows")
 
 
@@ -68,7 +68,7 @@ class Join:
     result: Rows
 
     def key(self) -> frozenset[Tables]:
-        """What is joined with what, whichever stands on the left."""
+        """The two joined sides, whichever stands on the left."""
         return frozenset(tuple(sorted(side.tables)) for side in self.sides)
 
     def sides_as(self, other: Join) -> tuple[Rows, Rows]:
@@ -204,7 +204,7 @@ def _below(node: Any, opened: Opened) -> list[Any]:
 
 
 def _read(node: Any, opened: Opened) -> Node:
-    """A node of the JVM's plan and all below it, each asked once."""
+    """Read a node of the JVM's plan and all below it, each once."""
     name, inner = node_class(node), opened(node)
     inputs = [_read(child, opened) for child in (_all(node.children()) if inner is None else [inner])]
     queries = (

@@ -35,7 +35,7 @@ ROWS, POOL, TARGET = 1_000_000, 2_048, 0.050
 
 
 def file_statistics(random: np.random.Generator) -> ColumnStatistics:
-    """What a file of a million near-unique values would have."""
+    """Make the statistics of a column of near-unique values in a file of a million rows."""
     values = np.sort(random.integers(0, 1 << 40, 101))
     threshold = ALL // ROWS * NOMINAL
     hashes = np.unique(random.integers(1, threshold, NOMINAL, dtype=np.uint64))
@@ -62,7 +62,7 @@ def file_statistics(random: np.random.Generator) -> ColumnStatistics:
 
 
 class Sketches(Sequence[DistinctSketch]):
-    """The sketches of some files, made when they are asked for."""
+    """The sketches of some files, made on access."""
 
     seconds = 0.0
     """How long making them took so far."""
@@ -88,7 +88,7 @@ class Sketches(Sequence[DistinctSketch]):
 
 
 class MemoryCache(dict[bytes, GroupAggregate]):
-    """What groups were merged to, as a store's cache has it."""
+    """Merged groups in memory, in place of a store's cache."""
 
     def make_tree(self, groups: FileGroups, order: np.ndarray, cache_key: bytes) -> GroupTree:
         """The groups of a column's data files."""
@@ -102,7 +102,7 @@ class MemoryCache(dict[bytes, GroupAggregate]):
 
 
 class Table:
-    """What is known of the files of a table, and what was merged of it."""
+    """The statistics of a table's files, and their merged groups."""
 
     def __init__(self, columns: list[Column], file_statistics_: list[list[ColumnStatistics]], files: int) -> None:
         """Make so many files of the known statistics, each of them many times."""
@@ -179,7 +179,7 @@ def at_once(column: Column, rows: pa.Table, every: pa.Table, sketches: list[Dist
 
 
 def words(path: str) -> np.ndarray:
-    """What tells a file from others."""
+    """Return the digest that identifies a file."""
     return np.frombuffer(digest_of_facts(path), np.uint64)
 
 

@@ -45,7 +45,7 @@ CALLS = {
 
 
 def measure_python(location: str) -> Iterator[Row]:
-    """Questions to a location, each asked twice."""
+    """Measure questions to a location, each twice."""
     start = time.process_time()
     opened = metastore.open(location)
     yield {"question": "open", "first": time.process_time() - start}
@@ -71,7 +71,7 @@ def measure_python(location: str) -> Iterator[Row]:
 
 
 def measure_spark(spark: SparkSession, location: str) -> Iterator[Row]:
-    """Table functions, each called twice; their errors are told in their place."""
+    """Measure table functions, each called twice; an error stands in the place of the time."""
     table = f"parquet.`{location}`"
     for name, call in CALLS.items():
         row: Row = {"question": name}
@@ -135,7 +135,7 @@ def main() -> None:
 
 
 def describe(columns: int, engine: str, rows: Iterator[Row]) -> Iterator[Row]:
-    """Rows of the result: CPU seconds of the first and the second time; each is told when it is known."""
+    """Yield rows of the result as they come: CPU seconds of the first and the second time."""
     for row in rows:
         sys.stderr.write(f"{columns} columns, {engine}: {row}\n")
         yield {

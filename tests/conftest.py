@@ -1,4 +1,4 @@
-"""What every test may ask for: one Spark with the real jars of Iceberg and Delta, one folder for Iceberg's tables."""
+"""Fixtures of every test: one Spark with the real jars of Iceberg and Delta, one folder for Iceberg's tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What works on which table format and Spark, and what does not, as docs/gaps.json says it."""
+"""The behaviours of each table format on each Spark, and their gaps, as docs/gaps.json lists them."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def lakes(warehouse: Path, releases: Mapping[str, str] | None = None) -> dict[st
 
 
 def _local_files() -> dict[str, str]:
-    """What spares a process for each file that is written; a wheel's jars do not have it."""
+    """Settings that save a process for each written file; a wheel's jars do not have the class."""
     if not (jars.pyspark_jars() / "metastore-tests.jar").exists():
         return {}
     build = next(spark_build["name"] for spark_build in read_contract("spark_builds") if SPARK in spark_build["serves"])

@@ -1,4 +1,4 @@
-"""What waits for ever ends as a failure."""
+"""A time limit for tests that could wait for ever."""
 
 from __future__ import annotations
 

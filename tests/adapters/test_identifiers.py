@@ -1,4 +1,4 @@
-"""Which column a name stands for."""
+"""Column names in statements, and the columns that they stand for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the texts of partition values in a table's metadata mean."""
+"""Texts of partition values in a table's metadata, and the values that they stand for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a table that nobody analyzed by hand."""
+"""Checks of tables that nobody analyzed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session writes is analyzed without being asked for: in each format, by each statement that writes."""
+"""Automatic ANALYZE after writes: in each format, by each statement that writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a driver's console shows of statistics that nobody typed."""
+"""The console of a driver during an automatic ANALYZE."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def run():
 
 
 def findings(run, *arguments, code=0):
-    """What the doctor finds, by what was looked at."""
+    """Run the doctor; its findings by the name of the check."""
     check_results = json.loads(run("doctor", *arguments, "--json", code=code).stdout)["findings"]
     return {result["check"]: result for result in check_results}
 

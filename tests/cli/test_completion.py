@@ -1,4 +1,4 @@
-"""What a shell is offered while a line is typed, and the program without its name on the PATH."""
+"""Completion in a shell while a line is typed; the program is not on the PATH."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 
 def completed(line: str, folder, **environment) -> list[str]:
-    """What the installed program prints to a shell that asks how a line may go on."""
+    """Return the program's answer to a shell that completes a line."""
     words = line.split(" ")
     completion_request = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_METASTORE_COMPLETE": "complete_bash"}
     command = [sys.executable, "-c", "import sys; sys.argv[0] = 'metastore'; from metastore.cli import main; main()"]

@@ -19,7 +19,7 @@ def program(*arguments, **environment):
 
 
 def on_a_terminal(*arguments, **environment):
-    """What the program writes to a terminal of 100 columns."""
+    """Run the program on a terminal of 100 columns, and return its output."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [PROGRAM, *map(str, arguments)],

@@ -44,7 +44,7 @@ RESULTS = HERE / "results.jsonl"
 
 @dataclass
 class Tally:
-    """What the rounds of one format came to."""
+    """The sums over all rounds of one format."""
 
     commands: Counter[str] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a table consists of, read from its files alone: asking Spark takes longer than the command before it."""
+"""The state of a table, read from its files alone: a query of Spark would take longer than the command before it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ FEWEST_FILES = FILES // 2
 
 @dataclass
 class Comparison:
-    """What was found in a number of commands.
+    """The differences between two tables after a number of commands.
 
     Attributes:
         differences: a sentence each.

@@ -1,4 +1,4 @@
-"""What Python and the shim do is what the contract says, and so are the pages made of it."""
+"""Python, the shim and the generated pages follow the contract."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def check(spark, table: str) -> None:
 
 
 def check_summary(summary: dict, values: list) -> None:
-    """What was analyzed under another name, or not at all, may be unknown."""
+    """Check statistics, which may be unknown of a column that was analyzed under another name or not at all."""
     present = [value for value in values if value is not None]
     bounds = min(present, default=None), max(present, default=None), len(values) - len(present)
     assert (summary["min"], summary["max"], summary["null_count"]) in (bounds, (None, None, None))

@@ -70,7 +70,7 @@ def contents(*columns, **more):
 
 
 class Page(HTMLParser):
-    """What a browser would see: elements with their attributes, and texts; refuses what does not nest."""
+    """The elements, attributes and texts of an HTML page; elements that do not nest are refused."""
 
     def __init__(self, html):
         super().__init__()

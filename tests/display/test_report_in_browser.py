@@ -82,7 +82,7 @@ setTimeout(() => {
 
 
 def run(html, folder, width, use=USE):
-    """What a script finds: added to the page, and allowed by its policy."""
+    """Run a script inside the page, allowed by its policy, and return its result."""
     digest = base64.b64encode(hashlib.sha256(use.encode()).digest()).decode()
     allowed = html.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
     page = folder / "page.html"

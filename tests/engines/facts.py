@@ -1,4 +1,4 @@
-"""What is known of one data file, as tests/cases/pruning.json says it, for the rules in Python."""
+"""The zone of a data file in tests/cases/pruning.json as facts for the rules in Python."""
 
 from __future__ import annotations
 

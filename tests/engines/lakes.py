@@ -43,7 +43,7 @@ def make_iceberg(folder: Path, files: int = 5) -> Table:
 
 
 def describe_iceberg(table: Table) -> Written:
-    """What is true of its data files."""
+    """Describe the table's data files with true statistics."""
     identity = TableIdentity(
         "iceberg", str(table.metadata.table_uuid), table.location().replace("file://", "file:"), "db.sales"
     )
@@ -60,7 +60,7 @@ def make_delta(folder: Path, files: int = 5) -> DeltaTable:
 
 
 def describe_delta(table: DeltaTable) -> Written:
-    """What is true of the columns that its data files hold."""
+    """Describe the columns of the table's data files with true statistics."""
     root = "file:" + table.table_uri.removeprefix("file://").rstrip("/")
     identity = TableIdentity("delta", str(table.metadata().id), root, "sales")
     actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()

@@ -1,4 +1,4 @@
-"""What ANALYZE wrote in Spark, pruned without it: no row is lost, and as many files are left out as by the shim."""
+"""Pruning without Spark by statistics that Spark wrote: no row is lost, as many files are left out as by the shim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What either reader takes and refuses of manifests, right at the limits and with values replaced, every digest right.
+"""Manifests at the limits and with values replaced: both readers take and refuse the same; all digests are right.
 
 Both readers are held to this list: `tests/format/test_limits.py` and `tests/pruning/test_limits.py`.
 """

@@ -1,4 +1,4 @@
-"""`render_value` shows values as Spark's CAST to string does: asked of Spark itself, in one query a time zone.
+"""`render_value` shows values as Spark's CAST to string does, compared in one query a time zone.
 
 Binary values are shown as literals, of what Spark's `hex` makes of them.
 """

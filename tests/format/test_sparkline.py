@@ -1,4 +1,4 @@
-"""What a sparkline shows; `tests/spark/test_data_source.py` compares it with the shim's."""
+"""Sparklines; `tests/spark/test_data_source.py` compares them with the shim's."""
 
 from __future__ import annotations
 

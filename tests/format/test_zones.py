@@ -1,4 +1,4 @@
-"""What Python writes of large blocks: zones of every type, pages, identities; merging and verifying them."""
+"""Large blocks as Python writes them: zones of every type, pages, identities; merging and verifying them."""
 
 from __future__ import annotations
 

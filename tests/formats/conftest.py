@@ -1,4 +1,4 @@
-"""One table of each format for a test; behaviours that a format does not have are asked for their error."""
+"""One table of each format for a test; a behaviour that a format does not have raises its error."""
 
 from __future__ import annotations
 

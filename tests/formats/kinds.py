@@ -1,4 +1,4 @@
-"""Tables of every format, made alike: what they can do beside is told by docs/gaps.json."""
+"""Tables of every format, made alike; docs/gaps.json lists the behaviours of each."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Kind:
         return conf(spark, **({**ON_READ, **DROPPING} if self.format == "hudi" else {}))
 
     def location(self, spark, table: str) -> str:
-        """Where the table is."""
+        """The table's location."""
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
         return next(row.data_type for row in reversed(rows) if row.col_name == "Location")
 

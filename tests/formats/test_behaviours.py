@@ -1,4 +1,4 @@
-"""What every table format has to do alike."""
+"""Behaviours that all table formats share."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ NULLS = (
 
 
 def expected_summary(spark, table, condition):
-    """What Spark alone says of each column: nulls, NaNs, bounds, distinct values; and the number of rows."""
+    """Compute nulls, NaNs, bounds and distinct values of each column, and the number of rows, by Spark alone."""
     selected = ["count(*) AS n"]
     for leaf in LEAVES:
         value = "nanvl(x, NULL)" if leaf == "x" else leaf

@@ -18,7 +18,7 @@ ROW = f"id, {sample_tables.VALUES.format(file='CAST(id DIV 40 AS INT)', i='CAST(
 
 @pytest.fixture(autouse=True)
 def without_evaluation(spark):
-    """What values of single columns prove without any of this is left out, and Hudi's skipping, which loses rows."""
+    """Turn off the evaluation of single values, and Hudi's skipping, which loses rows."""
     with conf(spark, spark__metastore__pruning__values__maxEvaluations="0", hoodie__enable__data__skipping="false"):
         yield
 

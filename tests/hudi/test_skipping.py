@@ -162,7 +162,7 @@ def test_statistics_of_partitions_lose_rows_without_us_alone(spark, in_partition
 
 
 def test_hudi_cannot_compare_binary_columns_of_partitions(spark, in_partitions):
-    """Its rule of the optimizer fails, before anything of ours is asked."""
+    """Hudi's rule of the optimizer fails before ours runs."""
     for enabled in ("true", "false"):
         with conf(spark, spark__metastore__enabled=enabled):
             reader = spark.read.format("hudi")
@@ -173,7 +173,7 @@ def test_hudi_cannot_compare_binary_columns_of_partitions(spark, in_partitions):
 
 
 def test_the_record_index_loses_keys_that_were_inserted_twice(spark, tmp_path):
-    """So it is not asked about data files that our statistics know."""
+    """We do not use it for data files that our statistics know."""
     path = str(tmp_path / "table")
     indexed = {"hoodie.metadata.global.record.level.index.enable": "true"}
     write(path, spark.range(0, 40, 1, 4).selectExpr("id", "id AS v", "id AS ts"), **indexed)

@@ -1,4 +1,4 @@
-"""Which columns of a data file get a bloom filter, and that it holds every value."""
+"""The columns of a data file that get a bloom filter; a filter holds every value."""
 
 from decimal import Decimal
 

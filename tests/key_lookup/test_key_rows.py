@@ -1,4 +1,4 @@
-"""Where the rows of keys are, against looking at every row of real Iceberg tables."""
+"""The rows of keys, compared with looking at every row of real Iceberg tables."""
 
 from __future__ import annotations
 

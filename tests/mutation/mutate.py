@@ -168,7 +168,7 @@ def survivors(mutants: dict[int, Mutant], earlier: Path) -> dict[int, Mutant]:
 def run_mutants(
     runner: Runner, mutants: dict[int, Mutant], limit: int, until: float, *, ask_listed: bool
 ) -> list[tuple[Mutant, str]]:
-    """Returns the outcome of each mutant that there is time for; what is listed is asked where it has a double."""
+    """Returns the outcome of each mutant that there is time for; an equivalent one runs only if another has its key."""
     listed, counts = equivalents(), Counter(mutant.key for mutant in mutants.values())
     chosen = list(mutants)
     Random(0).shuffle(chosen)  # those that there is time for stand for all

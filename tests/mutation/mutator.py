@@ -57,7 +57,7 @@ class Mutant:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What names it in the list of equivalent ones."""
+        """Its key in the list of equivalent mutants."""
         return self.file, self.source, f"{self.before} -> {self.after}"
 
     def __str__(self) -> str:

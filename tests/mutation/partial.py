@@ -38,7 +38,7 @@ TYPES = dict(column.split(" ") for column in POOLS)
 
 
 def suites(spark: SparkSession, rng: Random, folder: Path) -> Iterator[of.Suite]:
-    """Yields the conditions as they are optimized, as they are written, and what is told; of bounds, and of more."""
+    """Yields the conditions as optimized, as written, and with their explanations; by bounds, and by values too."""
     spark.udf.register("given", lambda value: value, "int")
     files = [_rows(rng) for _ in range(FILES)]
     zones = [_zone(file, rng) for file in files]
@@ -80,7 +80,7 @@ def _of(
     single: bool,
     conf: tuple[tuple[str, str], ...] = (),
 ) -> Iterator[of.Suite]:
-    """Yields suites of few conditions: a mutant is asked those that reach it. `single`: values are known too."""
+    """Yields suites of few conditions, so that a mutant runs few in vain. `single`: with single values of files."""
     listed = list(truths)
     for start in range(0, len(listed), AT_ONCE):
         questions = listed[start : start + AT_ONCE]
@@ -121,7 +121,7 @@ def _stored(path: str, values: dict[Leaf, list[Any]], rng: Random) -> written.Da
 
 
 def _in_part(leaf: Leaf, values: Sequence[Any], rng: Random) -> written.Row:
-    """What is true of a column of a file, but for what is lost, a sum that is too much, more nulls than rows."""
+    """True statistics of a column of a file, with some lost, a wrong sum, or more nulls than rows."""
     row = parquet.summary(leaf, values)
     lost = {part for part, share in LOST.items() if rng.random() < share}
     row = {key: value for key, value in row.items() if key.partition("_")[0] not in lost}
@@ -166,7 +166,7 @@ def _may_be_nan(column: str) -> bool:
 
 
 def _zone(rows: list[list[str]], rng: Random) -> dict[str, Any]:
-    """What is known of a file: of each column all, or all but something."""
+    """The zone of a file: all its columns complete, or all but some statistics."""
     columns = {}
     for (column, pool), values in zip(POOLS.items(), zip(*rows, strict=True), strict=True):
         indexes = [pool.index(value) for value in values if value in pool]

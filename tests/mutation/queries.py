@@ -134,7 +134,7 @@ SUMS = ", ".join(f"sum({leaf}), avg({leaf})" for leaf in answered.SUMMED)
 
 
 def suites(spark: SparkSession, folder: Path, sources: set[str]) -> Iterator[of.Suite]:
-    """Yields joins, conditions on expressions, aggregates and first rows: what mutants of some sources are asked."""
+    """Yields joins, conditions on expressions, aggregates and first rows for the mutants of some sources."""
     if not sources.isdisjoint(OF_JOINS):
         yield from _of_joins(spark, folder)
     if not sources.isdisjoint(OF_EXPRESSIONS):
@@ -226,7 +226,7 @@ def _of_scans(spark: SparkSession, form: str, folder: Path) -> Iterator[of.Suite
 
 
 def _of_planners(spark: SparkSession) -> Iterator[of.Suite]:
-    """What planners may do to the scans of plans, and the snapshots that estimates are of."""
+    """Changes of scans by planners, and the snapshots that estimates use."""
     probe, session = find_shim_package(spark).scan.PlannerProbe, spark._jsparkSession
     yield of.Suite("scopes", ask=lambda: probe.allowed(session), wrong=of.is_error, only=OF_SCANS)
     yield of.Suite("a table that is nowhere", ask=lambda: probe.lost(session), wrong=of.is_error, only=OF_SCANS)
@@ -368,7 +368,7 @@ def _of_expressions(spark: SparkSession) -> Iterator[of.Suite]:
 def _rules_of_expressions(
     spark: SparkSession, name: str, predicates: Sequence[str], conf: tuple[tuple[str, str], ...]
 ) -> of.Suite:
-    """The conditions, asked of the rules without a query; to look for the column `failing` fails."""
+    """The conditions, put to the rules without a query; a look-up of the column `failing` fails."""
     subject = tables.observe(spark, "expressions", name, "_file")
     stored = Stored(spark, subject, *identity(spark, name))
     conditions = [
@@ -410,7 +410,7 @@ def _each(
     conf: tuple[tuple[str, str], ...] = (),
     is_told: bool = False,
 ) -> Iterator[of.Suite]:
-    """Yields a suite for each query: a mutant is asked those alone that reach it. `is_told`: its rows tell of us."""
+    """Yields a suite for each query: a mutant runs only those that reach it. `is_told`: its rows are an explanation."""
     conf = (*conf, ("spark.sql.adaptive.enabled", adaptive))
     for query in queries:
         rows = None if is_told else str(plans.plain(spark, query))

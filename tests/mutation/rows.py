@@ -108,7 +108,7 @@ def _decisions(files: int, rng: Random) -> list[str]:
 
 
 def few_file_suites(spark: SparkSession, rng: Random) -> Iterator[of.Suite]:
-    """Few files at the edges of what may be known, each pair of them asked: no rows tell what is right."""
+    """Yields questions about each pair of a few files at the edges of knowledge; no rows say what is right."""
     package, length = find_shim_package(spark).pruning, len(FEW_FILES)
     schema = ", ".join(f"{name} {kind}" for name, kind in FEW_COLUMNS.items())
 

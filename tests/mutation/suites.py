@@ -1,4 +1,4 @@
-"""What each mutant is asked: filters and other questions over small tables, with what their rows say of the answers."""
+"""The questions for each mutant: filters and others over small tables, with the right answers by their rows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ FEW = 40
 
 @dataclass(frozen=True)
 class Suite:
-    """Questions that are asked in one call; a line answers each, and `wrong` tells whether rows disprove a line.
+    """Questions that one call answers, a line each; `wrong` says whether rows disprove a line.
 
     `only` names the sources whose mutants it is for, where it takes too long for all.
     """
@@ -270,7 +270,7 @@ def group_suites(spark: SparkSession, folder: Path) -> Iterator[Suite]:
 
 
 def many_file_suites(spark: SparkSession) -> Iterator[Suite]:
-    """More files than are asked for single values: file i has rows of i and of i + 1."""
+    """Yields filters over more files than single values are looked up in: file i has rows of i and of i + 1."""
     zones = [{"rows": 2, "columns": {"a": {"lo": str(i), "hi": str(i + 1), "nulls": 0}}} for i in range(MANY)]
     probe = find_shim_package(spark).pruning.PruningProbe.ofZones(spark._jsparkSession, "a INT", json.dumps(zones))
     conditions: dict[str, Callable[[int], bool]] = {
@@ -305,7 +305,7 @@ def filter_suites(
     rng: Random,
     asked_before: set[tuple[str, str]],
 ) -> Iterator[Suite]:
-    """Random filters over a random table, and kinds of comparison not asked before; Spark says which rows match."""
+    """Yields random filters over a random table, and new kinds of comparison; Spark says which rows match."""
     conditions = Conditions.draw(rng)
     predicates = draw_predicates(subject, count, conditions, rng)
     predicates += draw_missing_kinds(subject, REQUIRED - asked_before, conditions, Random(rng.random()))

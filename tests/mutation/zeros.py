@@ -28,7 +28,7 @@ CONDITIONS = (
 
 
 def make_queries(spark: SparkSession, folder: Path) -> list[str]:
-    """Makes two files of all columns, and returns the LIMITs that are asked of them."""
+    """Makes two files of all columns, and returns queries with LIMIT over them."""
     columns = [f"{value} AS `{name}`" for name, value in COLUMNS.items()]
     for _ in range(2):
         spark.range(0, 100, numPartitions=1).selectExpr(*columns).write.mode("append").parquet(str(folder))

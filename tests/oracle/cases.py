@@ -53,7 +53,7 @@ class Case:
 
     @property
     def plain(self) -> bool:
-        """Whether the case is nothing but rows, so that the rules can be asked without a table."""
+        """Whether the case is nothing but rows, so that the rules answer without a table."""
         return all(isinstance(step, list) for step in self.steps)
 
 

@@ -1,4 +1,4 @@
-"""What the oracle's tests share."""
+"""Fixtures of the oracle's tests."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ KINDS = ("complete", "complete", "filter", "filter", "top", "none")
 
 @dataclass(frozen=True)
 class Detail:
-    """What is stored of one leaf in one file: a list of `listed` values of a `kind`, a filter of all values."""
+    """The stored detail of one leaf in one file: a list of `listed` values of a `kind`, a filter of all values."""
 
     kind: str
     listed: Sequence[Any]

@@ -222,7 +222,7 @@ class Generator:
         )
 
     def function(self, leaf: Leaf) -> Predicate:
-        """Returns a comparison of a function or a cast of the column: no statistic is asked to decide it."""
+        """Returns a comparison of a function or a cast of the column, which no statistic decides."""
         op = self.rng.choice(COMPARISONS)
         text = self.rng.choice(self._functions(leaf))
         label = "cast" if "CAST(" in text.split("#")[0] else "function"

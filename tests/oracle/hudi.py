@@ -204,7 +204,7 @@ def _widened(design: Design, rng: Random) -> Design:
 
 
 def _change(table: _Table, design: Design) -> frozenset[str]:
-    """Changes and deletes rows, all of one file too; returns the files that held them."""
+    """Changes and deletes rows, all of one file too; returns the changed files."""
     updated, deleted = table.choose(0.4), table.choose(0.3)
     emptied = next(iter(deleted))
     deleted[emptied] = table.rows[emptied]

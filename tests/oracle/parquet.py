@@ -121,7 +121,7 @@ def column(leaf: Leaf) -> Column:
 
 
 def summary(leaf: Leaf, values: Sequence[Any]) -> dict[str, Any]:
-    """What is true of a column in a file with these values."""
+    """Returns the true statistics of a column in a file with these values."""
     present = [v for v in values if v is not None]
     ordinary = [v for v in present if not is_nan(v)]
     row = {"rows": len(values), "nulls": len(values) - len(present), "nans": len(present) - len(ordinary)}
@@ -137,7 +137,7 @@ def summary(leaf: Leaf, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def single_values(leaf: Leaf, detail: details.Detail, values: Sequence[Any]) -> written.Values:
-    """What statistics hold of single values, with how often each is there."""
+    """Returns the stored single values, with the frequency of each."""
     counts = Counter(_same(_stored(leaf.type, v)) for v in values if v is not None)
     listed = [_stored(leaf.type, v) for v in detail.listed]
     filtered = None if detail.filtered is None else [_stored(leaf.type, v) for v in detail.filtered]

@@ -206,7 +206,7 @@ class Monotone(Predicate):
 
 @dataclass(frozen=True)
 class Opaque(Predicate):
-    """SQL that bounds are not asked to decide: casts, functions, a column against a column."""
+    """SQL that bounds do not decide: casts, functions, a column against a column."""
 
     text: str
     type: str

@@ -1,4 +1,4 @@
-"""Which files an executed plan reads, found in Spark's own partitions: nothing of the Metastore is asked."""
+"""The files that an executed plan reads, found in Spark's own partitions, without the Metastore."""
 
 from __future__ import annotations
 

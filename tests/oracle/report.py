@@ -1,4 +1,4 @@
-"""Counts what was asked and what was answered, by type and operator: a cell that nobody asked about is a hole."""
+"""Counts questions and answers by type and operator: a cell without a question is a hole."""
 
 from __future__ import annotations
 
@@ -115,11 +115,11 @@ class Report:
         return self.proven_verdicts / max(self.provable_verdicts, 1)
 
     def empty_cells(self) -> list[tuple[str, str]]:
-        """Returns what had to be asked and was not."""
+        """Returns the required cells without a question."""
         return sorted(REQUIRED - set(self.cells))
 
     def text(self) -> str:
-        """Returns the table of verdicts: asked, skipped, and the share of the provable that was skipped."""
+        """Returns the table of verdicts: their number, the skipped, and the share of the provable that was skipped."""
         operators = [
             *COMPARISONS,
             "LIKE",

@@ -70,7 +70,7 @@ class Campaign:
 
     @property
     def missing(self) -> frozenset[tuple[str, str]]:
-        """Kinds of comparison that were not asked about yet."""
+        """Kinds of comparison without a predicate so far."""
         return REQUIRED - frozenset(cell for report in self.reports.values() for cell in report.cells)
 
     def until(self, verdicts: int, tell: Callable[[str], None] = print, minutes: float = math.inf) -> None:

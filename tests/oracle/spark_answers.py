@@ -1,4 +1,4 @@
-"""What Spark itself answers on the rows: per file, whether any row satisfies each predicate."""
+"""Spark's own answers on the rows: per file, whether any row satisfies each predicate."""
 
 from __future__ import annotations
 

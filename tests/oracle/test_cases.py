@@ -64,7 +64,7 @@ def observed(spark: SparkSession, table: str) -> tables.Subject:
 
 
 def by_conf(case: cases.Case) -> Iterator[tuple[dict[str, str], list[dict]]]:
-    """Yields the predicates of a case that are asked under the same settings, with these."""
+    """Yields the predicates of a case that run under the same settings, with these."""
     groups: dict[tuple, list[dict]] = {}
     for predicate in case.predicates:
         groups.setdefault(tuple({**case.conf, **predicate.get("conf", {})}.items()), []).append(predicate)
@@ -88,7 +88,7 @@ def test_a_query_reads_what_it_needs_and_skips_what_bounds_exclude(spark, make_t
 
 
 def rows_in_memory(spark: SparkSession, conditions: Sequence[str]) -> list[list[tuple[int, str]]]:
-    """The rows of the view `held` of each condition, in one query where a condition may be a value."""
+    """Returns the rows of the view `held` of each condition, in one query where a condition may be a value."""
     values = [where for where in conditions if "SELECT" not in where]
     listed = "".join(f", ({where}) AS is_{position}" for position, where in enumerate(values))
     rows = spark.sql(f"SELECT file_no, to_json(struct(*)){listed} FROM held").collect()

@@ -23,7 +23,7 @@ ZONES = ("UTC", "America/New_York", "Asia/Kolkata", "America/Sao_Paulo", "Pacifi
 
 
 class Pruner(Protocol):
-    """Whatever can be asked which files a predicate reads; `looks_up` tells whether it knows single values of files."""
+    """Says which files a predicate reads; `looks_up` says whether it knows single values of files."""
 
     looks_up: bool
 
@@ -32,7 +32,7 @@ class Pruner(Protocol):
 
 @runtime_checkable
 class Matcher(Protocol):
-    """Whatever can be asked which files match fully."""
+    """Says which files match fully."""
 
     def fully_matching_files(self, predicates: Sequence[str]) -> Sequence[frozenset[str]]: ...
 
@@ -68,7 +68,7 @@ def draw_predicates(subject: Subject, count: int, conditions: Conditions, rng: R
 def draw_missing_kinds(
     subject: Subject, missing: frozenset[tuple[str, str]], conditions: Conditions, rng: Random
 ) -> list[Predicate]:
-    """Draws predicates for kinds of comparison that nobody asked about yet, as far as the subject has the columns."""
+    """Draws predicates for kinds of comparison without any so far, as far as the subject has the columns."""
     generator = Generator(subject, rng, ansi=conditions.ansi)
     predicates: list[Predicate] = []
     for _ in range(4000):

@@ -1,4 +1,4 @@
-"""What true bounds of a file allow: written from the values, knowing nothing of the pruner under test."""
+"""The answers that true bounds of a file allow, computed from the values without the pruner under test."""
 
 from __future__ import annotations
 

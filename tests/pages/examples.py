@@ -32,7 +32,7 @@ _ONLY_NAMES = re.compile(r"metastore\.(\w+)\([^'\"]+\)")
 
 @dataclass(frozen=True)
 class Example:
-    """What a page tells its reader to type, or shows.
+    """A command or code in a page, or a result that the page shows.
 
     Attributes:
         page: The page, from the root of the project.
@@ -77,13 +77,13 @@ def fill_in(text: str, **more: str) -> str:
 
 
 def read_examples(language: str = "") -> list[Example]:
-    """Those of all pages, of one language if it is given; equal ones of one page once."""
+    """Read the examples of all pages, or of one language; equal ones of one page once."""
     examples = (example for page in sorted({*PAGES} - {HISTORY}) for example in _of_page(page))
     return list(dict.fromkeys(example for example in examples if language in ("", example.language)))
 
 
 def examples_to_run(language: str) -> list[Example]:
-    """Those that no other test runs and that can be run, each text once."""
+    """Read the examples that no other test runs and that can run, each text once."""
     ours = [
         example for example in read_examples(language) if not (example.is_mention or example.test or example.reason)
     ]

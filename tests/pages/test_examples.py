@@ -1,4 +1,4 @@
-"""What the pages tell their readers to type is run: blocks, lines of a shell, and commands in the text.
+"""The commands and code in the pages run: blocks, lines of a shell, and commands in the text.
 
 `examples.json` says which other test runs a page's blocks, what stands for a placeholder, and why something is not run.
 """

@@ -218,7 +218,7 @@ def test_a_directory_that_is_made_again_shows_the_former_numbers_as_such(spark, 
 
 
 def describe_both(spark, folder):
-    """What is said of a directory in SQL and without Spark: of columns, data files and snapshots."""
+    """Yield columns, data files and snapshots of a directory, by SQL and without Spark."""
     verbs = [metastore.summary, metastore.files, metastore.snapshots]
     opened = metastore.open(str(folder))
     names = ("column_name", "current", "exact", "files", "files_total", "snapshot")

@@ -1,4 +1,4 @@
-"""What the peers' suites run with: a PySpark of their release, their jars of tests, their resources, our harness."""
+"""The environment of the peers' suites: a PySpark of their release, their jars and resources, our harness."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class CompiledSuites:
-    """What suites that are compiled from sources run with.
+    """The environment of suites that are compiled from sources.
 
     Attributes:
         class_path: Their classes, and jars and resources that they need.

@@ -77,7 +77,7 @@ class Difference:
 
 
 def main() -> None:
-    """Runs what was asked for."""
+    """Runs the suites that the command line names."""
     arguments = _parse_arguments()
     suites = _select_suites(arguments)
     if arguments.list:

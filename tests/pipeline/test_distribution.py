@@ -1,4 +1,4 @@
-"""The distribution of values over data files: asked for, carried over, against counting rows by file."""
+"""The distribution of values over data files: computed, carried over, compared with rows counted by file."""
 
 from __future__ import annotations
 

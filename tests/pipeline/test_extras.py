@@ -1,4 +1,4 @@
-"""Which columns get exact ranks and value indexes, and what of the stored ones serves, without Spark."""
+"""The columns that get exact ranks and value indexes, and which stored ones still serve, without Spark."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_partition_has_none(lake):
 
 
 class Sort:
-    """Says what it was asked to sort."""
+    """Writes down what it is to sort."""
 
     def __init__(self, *failures):
         self.asked, self.failures = [], list(failures)

@@ -1,4 +1,4 @@
-"""What is read, and when: first run, repetition, appends, columns added, compaction, tables made again."""
+"""The files that ANALYZE reads: first run, repetition, appends, columns added, compaction, tables made again."""
 
 from __future__ import annotations
 

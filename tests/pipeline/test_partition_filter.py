@@ -1,4 +1,4 @@
-"""Which data files a PARTITION clause means, by the type of the column."""
+"""The data files that a PARTITION clause selects, by the type of the column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ANALYZE decides to do about a manifest, and what it commits, without Spark."""
+"""The plan of ANALYZE for a manifest, and its commit, without Spark."""
 
 from __future__ import annotations
 

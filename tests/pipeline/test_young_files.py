@@ -1,4 +1,4 @@
-"""How long a data file has to rest before it can be told from one that replaces it."""
+"""The age from which a data file differs surely from one that replaces it."""
 
 from __future__ import annotations
 

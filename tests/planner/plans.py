@@ -1,4 +1,4 @@
-"""What Spark planned and really read, taken from executed plans."""
+"""Plans of Spark and the files that they really read, taken from executed plans."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def physical(df) -> str:
 
 
 def labels(df) -> list[str]:
-    """What EXPLAIN says about each scan."""
+    """The label of each scan in EXPLAIN."""
     return re.findall(r"\[Metastore: (.*?)\]", physical(df))
 
 

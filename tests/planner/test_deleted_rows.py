@@ -212,7 +212,7 @@ def written_table(spark, tmp_path_factory):
 
 @pytest.mark.parametrize("odd", ODD_POSITIONS)
 def test_odd_position_delete_files(spark, written_table, tmp_path, odd):
-    """What a delete file lists bounds the deleted rows; ANALYZE counts those that there are."""
+    """The positions in a delete file are an upper bound of deleted rows; ANALYZE counts those that exist."""
     table, paths = written_table
     before = spark.sql(f"SELECT snapshot_id FROM {table}.refs").first().snapshot_id
     for number, deleted in enumerate(ODD_POSITIONS[odd]):
@@ -238,7 +238,7 @@ def compare_odd(spark, table: str) -> None:
 
 
 class History:
-    """A table that is changed at random, and asked at random: now, and as it was."""
+    """A table that is changed and queried at random: now, and as it was."""
 
     def __init__(self, spark, table: str, layout: str, chance: random.Random):
         self.spark, self.table, self.chance = spark, table, chance

@@ -1,4 +1,4 @@
-"""What the optimizer believes: the numbers of the files that are read, and nothing that misleads it."""
+"""The optimizer's estimates: the numbers of the files that are read, and nothing that misleads it."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def check_located(spark, table: str, column: str) -> None:
 
 
 def locate_all(spark, table: str, column: str, values: set) -> dict[int | None, dict[str, int | None]]:
-    """What `metastore.locate` says of several values: the frequency by data file."""
+    """Look up several values by `metastore.locate`: the frequency by data file."""
     parts = [
         f"SELECT {'NULL' if value is None else value} AS value, path, frequency"
         f" FROM metastore.locate('{table}', '{column}', {'NULL' if value is None else value})"

@@ -1,4 +1,4 @@
-"""What may never lose a row, even where the statistics lie: writes, streams, and everything switched off."""
+"""Queries that may never lose a row, even if the statistics lie: writes, streams, and everything switched off."""
 
 from __future__ import annotations
 

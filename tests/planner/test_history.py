@@ -1,4 +1,4 @@
-"""What pruning did for the queries of a session, as `metastore.history` tells it."""
+"""The history of pruning in a session, as `metastore.history` shows it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_each_scan_of_a_query_is_noted(session, analyzed):
 
 
 def counters(spark) -> dict[str, int]:
-    """What the driver's metrics tell, once its listeners have heard of all queries."""
+    """Read the driver's metrics, once its listeners have heard of all queries."""
     spark._jsc.sc().listenerBus().waitUntilEmpty()
     source = spark._jvm.org.apache.spark.SparkEnv.get().metricsSystem().getSourcesByName("metastore").head()
     counters = source.metricRegistry().getCounters()

@@ -1,4 +1,4 @@
-"""Hudi's relations on Spark 4.1, told by the names of their classes: tests/hudi has Hudi itself, on Spark 3.5."""
+"""Hudi's relations on Spark 4.1, known by the names of their classes: tests/hudi has Hudi itself, on Spark 3.5."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_no_row_is_lost(spark, covered, where):
 
 
 def test_iceberg_loses_them(spark, covered):
-    """What the setting is for; the day that this fails, Iceberg needs no repair."""
+    """The reason for the setting; the day that this fails, Iceberg needs no repair."""
     table, truth = covered
     for setting in ("spark__metastore__enabled", "spark__metastore__iceberg__bypassSkipping"):
         with conf(spark, **{setting: "false"}):

@@ -13,7 +13,7 @@ PARTITIONS = "SELECT id, CAST(id % 10 AS INT) AS v, 'p' || id DIV 100 AS p FROM 
 
 
 def explained(spark, query: str) -> list[tuple[bool, str]]:
-    """What `metastore.explain` says of each file, in order."""
+    """The decision of `metastore.explain` on each file, in order."""
     explained_rows = spark.sql("SELECT * FROM metastore.explain(:query)", args={"query": query}).collect()
     assert len({row.path for row in explained_rows}) == len(explained_rows)
     return sorted((row.kept, row.reason) for row in explained_rows)

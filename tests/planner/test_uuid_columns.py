@@ -59,7 +59,7 @@ def test_no_row_of_an_analyzed_snapshot_is_lost(spark, table):
 
 
 def test_iceberg_alone_loses_rows(spark, table):
-    """When this fails, Iceberg compares its bounds as it writes them, and needs to be asked again."""
+    """When this fails, Iceberg compares its bounds as it writes them, and may prune UUIDs again."""
     query = f"SELECT id FROM {table} WHERE u = '{LOW}' ORDER BY id"
     assert [row.id for row in spark.sql(query).collect()] == [0, 2]
     with conf(spark, spark__metastore__enabled="false"):

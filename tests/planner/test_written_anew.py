@@ -43,7 +43,7 @@ def folder(spark, tmp_path):
 
 @pytest.fixture(params=["table", "frame"])
 def listed(spark, folder, request):
-    """What has listed the files: a table of the catalog, or a frame that is held."""
+    """A listing of files that is older than a write: a table of the catalog, or a frame."""
     if request.param == "table":
         spark.sql(f"CREATE TABLE anew USING parquet LOCATION 'file:{folder}'")
         spark.sql("MSCK REPAIR TABLE anew")

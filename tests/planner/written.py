@@ -236,7 +236,7 @@ def _leaves(path: tuple[str, ...], column: pa.Field, values: pa.ChunkedArray) ->
 
 
 def describe_iceberg_table(spark, name: str) -> Written:
-    """What is true of all columns of an Iceberg table's Parquet files."""
+    """Describe an Iceberg table with true statistics of all columns of its Parquet files."""
     table = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
     files = spark.sql(f"SELECT file_path, file_size_in_bytes, record_count FROM {name}.data_files").collect()
     identity = TableIdentity("iceberg", table.uuid().toString(), table.location(), name)
@@ -244,7 +244,7 @@ def describe_iceberg_table(spark, name: str) -> Written:
 
 
 def read_store(location: str) -> Written:
-    """What ANALYZE wrote of the files of a table, as the next version."""
+    """Read the statistics that ANALYZE wrote of a table's files, as the next version."""
     store = Store.open(default_store_uri(location))
     manifest = store.read()
     assert manifest is not None
@@ -264,7 +264,7 @@ def read_store(location: str) -> Written:
 
 
 def describe_parquet_folder(root: Path) -> Written:
-    """What is true of all columns of a folder of Parquet files, as Spark names it."""
+    """Describe a folder of Parquet files, as Spark names it, with true statistics of all columns."""
     import hashlib  # noqa: PLC0415
 
     location = f"file:{root}"

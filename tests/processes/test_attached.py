@@ -42,7 +42,7 @@ def workers(jvm):
 
 
 def raised_when_killed(spark, table, analyze, find_processes):
-    """What ANALYZE raises when the processes that are found below the JVM are killed while it reads, until it ends."""
+    """Kill processes below the JVM while ANALYZE reads, until it ends; return the error that it raises."""
     jvm = spark._jvm.java.lang.ProcessHandle.current()
     killed = set()
     path = spark.table(f"{table}.files").collect()[0].file_path

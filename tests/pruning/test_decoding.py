@@ -1,4 +1,4 @@
-"""What the planner's own decoders make of integers of every width, byte strings and doubles, nulls among them."""
+"""The planner's own decoders, on integers of every width, byte strings and doubles, nulls among them."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def atoms(kind: Kind) -> list[Atom]:
 
 
 def zone(rows: tuple[Any, ...], kind: Kind) -> dict[str, Any]:
-    """What is known of a file with these rows."""
+    """Return the zone of a file with these rows."""
     numbers = [row for row in rows if row is not None and not is_nan(row)]
     column = {"nulls": rows.count(None), "nans": sum(map(is_nan, rows))}
     if numbers:

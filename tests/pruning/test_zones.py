@@ -28,7 +28,7 @@ OF_TYPE = {
 
 
 def literal(ordinal: int, position: int) -> str:
-    """What a data file of that place may hold."""
+    """Return a literal that the data file at a position may contain."""
     value = position * 10 + 3
     return OF_TYPE[zoned.TYPES[ordinal]].format(value - FILES * 5, value)
 
@@ -79,7 +79,7 @@ def test_zones_keep_what_files_alone_keep(spark, tmp_path, seed):
 
 @pytest.mark.slow
 def test_pages_of_other_files_are_not_read(spark, tmp_path):
-    """What is damaged there does no harm; who reads the whole column notices it."""
+    """Damage there does no harm; a reader of the whole column notices it."""
     files, summary = zoned.random_block(1, FILES, few=0)
     block = zoned.write(tmp_path, files, summary, zoned.SMALL).blocks[0]
     condition = f"c0 = {literal(0, MIDDLE)} AND c3 = {literal(3, MIDDLE)}"

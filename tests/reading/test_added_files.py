@@ -1,4 +1,4 @@
-"""What came after a snapshot, compared with the table at it, without Spark."""
+"""The files added after a snapshot, compared with the table at it, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which data files may hold any of some keys, against counting keys in every file."""
+"""The data files that may contain any of some keys, compared with counting keys in every file."""
 
 from __future__ import annotations
 

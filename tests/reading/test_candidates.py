@@ -1,4 +1,4 @@
-"""Which data files may hold a value, against counting it in every file."""
+"""The data files that may contain a value, compared with counting it in every file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of large objects only what is asked for is read, and says the same as the whole."""
+"""Readers fetch only the needed parts of large objects, and they say the same as the whole."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A location is told as statements name it."""
+"""Locations are named as statements name them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How values are spread over data files, told without Spark, against what counting says."""
+"""The layout of values over data files, without Spark, compared with counting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who mistypes a name, or forgets a session, is told what to type."""
+"""Errors for a mistyped name or a forgotten session say what to type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from metastore.answers import Summary
 
 
 class Session:
-    """As much of a session as is looked at before anything is asked."""
+    """The part of a session that is used before the first query."""
 
     def sql(self) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What a job says of itself: on a terminal of 80 columns, and in a pipe."""
+"""Messages of a job: on a terminal of 80 columns, and in a pipe."""
 
 from __future__ import annotations
 

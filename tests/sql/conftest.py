@@ -36,7 +36,7 @@ def table(spark: SparkSession) -> Iterator[str]:
 
 
 def location_of(spark: SparkSession, table: str) -> str:
-    """Where a table is."""
+    """Return the location of a table."""
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
     return next(row.data_type for row in rows if row.col_name == "Location")
 

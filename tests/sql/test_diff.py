@@ -1,4 +1,4 @@
-"""What `diff` says of two snapshots: in SQL, Python, the shell and from the location alone."""
+"""The `diff` of two snapshots: in SQL, Python, the shell and from the location alone."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _stored(spark, table):
 
 
 def _expected_rows(spark, query):
-    """What Spark expects without us."""
+    """Return Spark's own estimate, without us."""
     with conf(spark, spark__metastore__enabled=False, spark__sql__cbo__enabled=True):
         row_count = spark.sql(query)._jdf.queryExecution().optimizedPlan().stats().rowCount()
         return int(str(row_count.get())) if row_count.isDefined() else None

@@ -1,4 +1,4 @@
-"""What the table functions answer."""
+"""The answers of the table functions."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def picture():
 
 
 def texts(drawing):
-    """What a picture says, without when it was drawn."""
+    """Return the texts of a picture, without the time of its drawing."""
     drawn = " ".join(re.findall(r"<text[^>]*>(.*?)</text>", drawing)).replace("&#160;", " ")
     return re.sub(r"snapshot .*? UTC", "", drawn)
 

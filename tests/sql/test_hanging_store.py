@@ -128,7 +128,7 @@ def test_a_store_that_hangs_stops_its_own_queries_alone(spark, table, analyzed, 
 
 @pytest.fixture
 def answering_two() -> Iterator[str]:
-    """A store that hangs until it is asked about two tables, and then refuses all."""
+    """A store that hangs until two tables are requested, and then refuses all."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:

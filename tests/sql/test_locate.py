@@ -1,4 +1,4 @@
-"""Which data files may hold a value, in SQL: as Python answers, and as counting answers."""
+"""The data files that may contain a value, in SQL: as Python answers, and as counting answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of a session that have no value they can have: queries go on, who asks about statistics is told."""
+"""Settings of a session with invalid values: queries go on, commands and functions on statistics fail."""
 
 from __future__ import annotations
 

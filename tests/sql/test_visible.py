@@ -1,4 +1,4 @@
-"""What Spark says of a hostile table: texts of ours show what stands in it, rows hold it."""
+"""Spark's answers about a hostile table: our texts show what stands in it, rows contain it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that take a query, and names of views: what is told where they cannot be answered."""
+"""Functions that take a query, and names of views: the errors where there is no answer."""
 
 from __future__ import annotations
 

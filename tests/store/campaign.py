@@ -72,7 +72,7 @@ def say(**facts):
 
 @dataclass(frozen=True)
 class Order:
-    """What a process is told: where to work, as what, with which luck, and when to stop.
+    """The order of a process: its store and role, its luck, and when to stop.
 
     Attributes:
         uri: The store.
@@ -165,7 +165,7 @@ def work(order):
 
 @dataclass
 class Result:
-    """What happened.
+    """The outcome of a run.
 
     Attributes:
         said: All lines of all processes.

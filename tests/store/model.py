@@ -156,7 +156,7 @@ class Actor:
 
 
 class Committer(Actor):
-    """What commits: objects first, then the manifest, if the objects are still there."""
+    """Commits: objects first, then the manifest, if the objects are still there."""
 
     def finish(self, manifest):
         if any(ref.name not in self.world.objects for ref in iterate_objects(manifest)):

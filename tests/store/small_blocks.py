@@ -81,7 +81,7 @@ def _details(store: Store, files: Sequence[int], value: int, ordinals: Sequence[
 
 
 def details_of(store: Store, manifest: Manifest) -> dict[tuple[str, str, str], Any]:
-    """What detail objects say, by kind, path and column key: the value, and for lists all of them in their order."""
+    """Read the detail objects by kind, path and column key: the value, and for lists all of them in their order."""
     values: dict[tuple[str, str, str], Any] = {}
     for each in manifest.blocks:
         for file in store.get(each.files).to_pylist():

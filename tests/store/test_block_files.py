@@ -1,4 +1,4 @@
-"""What blocks know of their data files, where columns of some have no rows."""
+"""Facts that blocks have of their data files, where columns of some have no rows."""
 
 import numpy as np
 import pyarrow as pa

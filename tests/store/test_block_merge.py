@@ -120,7 +120,7 @@ def one_by_one(store, paths, leaves, **how):
 
 
 def said(newest):
-    """What details say of columns whose bounds are these."""
+    """Return the details of columns with these lower bounds."""
     lists = {("frequencies", *key): list(range(value, value + 12)) for key, value in newest.items()}
     return lists | {(kind, *key): value for kind in ("sketches", "histograms") for key, value in newest.items()}
 

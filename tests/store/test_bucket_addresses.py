@@ -38,7 +38,7 @@ EMPTY = "<ListBucketResult><KeyCount>0</KeyCount></ListBucketResult>"
 
 @dataclass
 class Server:
-    """An HTTP server that is a proxy, too: it answers for all hosts, and writes down what it was asked.
+    """An HTTP server that is a proxy, too: it answers for all hosts, and writes down the requests.
 
     Attributes:
         requests: Method and URL of each request; of a request through TLS the host alone.

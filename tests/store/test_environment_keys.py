@@ -1,4 +1,4 @@
-"""A location for which nobody has keys is one error at once, and no address of a cloud is asked for some."""
+"""A location for which nobody has keys is one error at once, without a request for keys to a cloud's address."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def vendor(monkeypatch, tmp_path):
 
 @pytest.fixture
 def requests(monkeypatch):
-    """What is asked of the address where a cloud's machine finds its keys."""
+    """The requests to the address where a cloud's machine finds its keys."""
     requests = []
 
     class Handler(BaseHTTPRequestHandler):

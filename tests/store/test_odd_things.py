@@ -51,14 +51,14 @@ def two_stores(tmp_path):
 
 
 def commit(folder: Path) -> None:
-    """What ANALYZE does at its end."""
+    """Commit a block, as ANALYZE does at its end."""
     store = Store.open(str(folder), writable=True)
     new_block = block(store, [f"{os.urandom(4).hex()}.parquet"])
     store.commit(TABLE, adding(new_block))
 
 
 def write(folder: Path) -> None:
-    """What a task of ANALYZE does."""
+    """Write objects, as a task of ANALYZE does."""
     store = Store.open(str(folder))
     manifest = store.read()
     rows = store.get(manifest.blocks[0].files)

@@ -1,4 +1,4 @@
-"""What tests of the table level share."""
+"""Fixtures of the tests of the table level."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each value lives, against counting it in every file: lists, their reading, what is carried over."""
+"""The index of values by file, compared with counting in every file: lists, their reading, what is carried over."""
 
 from __future__ import annotations
 

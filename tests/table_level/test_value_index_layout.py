@@ -32,7 +32,7 @@ SOME = 15
 
 
 def rows_of(ordinal, of, files):
-    """What tasks send of a column: each value of each file with its frequency."""
+    """The rows that tasks send of a column: each value of each file with its frequency."""
     rows = []
     for file, array in enumerate(files):
         counts = Counter("NaN" if v != v else v for v in stored_values(array, of))  # noqa: PLR0124 - NaN

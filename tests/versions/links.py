@@ -45,7 +45,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Declared:
-    """What a class declares, and what it inherits from."""
+    """The declarations of a class, and the classes that it inherits from."""
 
     parents: tuple[str, ...]
     members: frozenset[tuple[str, str]]
@@ -132,7 +132,7 @@ class ClassPath:
         self._declared: dict[str, Declared | None] = {}
 
     def find(self, name: str) -> Declared | None:
-        """What a class declares, or None."""
+        """Find the declarations of a class, or None."""
         if name not in self._declared:
             archive = self._places.get(name)
             content = archive.read(f"{name}.class") if archive else None
@@ -172,7 +172,7 @@ def missing(reference: Reference, path: ClassPath) -> str:
 
 
 def find_missing(shim: Path, package: str, folder: Path) -> dict[str, set[str]]:
-    """What the classes of a build cannot find in the jars of a folder, each with the classes that use it."""
+    """Find the references of a build's classes that no jar of a folder has, each with the classes that use it."""
     other_jars = [file for file in sorted(folder.glob("*.jar")) if not file.name.startswith("metastore-")]
     path = ClassPath([shim, *other_jars])
     missing_by_class: dict[str, set[str]] = defaultdict(set)

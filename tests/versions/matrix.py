@@ -60,7 +60,7 @@ CELLS = (
 
 
 def main() -> None:
-    """Runs what was asked for."""
+    """Runs the cells that the command line selects."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--spark", choices=sorted(PYSPARKS), help="this line of Spark alone")
     parser.add_argument(

@@ -49,7 +49,7 @@ WHERE = ("id = 5", "id = 350", "v = 1000", "v = 2000", "v = 3000", "id = 13", "i
 
 @dataclass
 class Outcome:
-    """What was seen of one kind of table.
+    """The outcome of the story on one kind of table.
 
     Attributes:
         table: The kind of table.
@@ -182,7 +182,7 @@ class Story:
         self._expect(row_count == count, f"{row_count} rows as of before the changes, there were {count}")
 
     def _numbers(self) -> None:
-        """What `summary` says of a column is so, or it does not say so."""
+        """Check the numbers of `summary`: each is true, or does not claim to be exact."""
         with conf(self.spark, spark__metastore__enabled=False):
             truth = self.spark.sql(f"SELECT count(id), min(id), max(id), count(1) FROM {self.name}").first()
         row = next(row for row in metastore.summary(self.spark, self.name) if row["column_name"] == "id")
@@ -197,7 +197,7 @@ COLUMNS = "id BIGINT, v INT, s STRING, x DOUBLE, st STRUCT<a: INT, b: STRING>, d
 
 
 def refused(spark, release: Release, table: str, reason: str) -> Outcome:
-    """Who asks about a kind of table is told the release that is needed, and queries run as without us."""
+    """An unsupported release is refused by an error that names the needed one; queries run as without us."""
     story = Story(spark, release, table, KINDS_OF_TABLE[release.format][table], Path())
     query = f"SELECT * FROM {story.name} WHERE id = 250"
     ways = {
@@ -249,7 +249,7 @@ def conf_of(variant: Variant | None) -> dict[str, str]:
 
 
 def outcomes(release: Release, variant: Variant | None, scratch: Path, predicates: int, seed: int) -> list[Outcome]:
-    """What one Spark with the jar of a release sees."""
+    """Run the story on one Spark with the jar of a release."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - after its Python is named
 
     builder = SparkSession.builder.appName(release.title)

@@ -1,4 +1,4 @@
-"""What a new user does first, on whatever Spark is installed; `test_wheel.py` runs it in environments of its own.
+"""The first steps of a new user, on whatever Spark is installed; `test_wheel.py` runs them in its own environments.
 
 It prints one JSON document: what Spark said, and what the Metastore did.
 """

@@ -23,7 +23,7 @@ def command():
 
 @pytest.fixture
 def tree(tmp_path):
-    """What states the version, as it will be at the release."""
+    """A copy of the files that state the version, as they will be at the release."""
     for name in STATED:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)

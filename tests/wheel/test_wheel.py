@@ -155,7 +155,7 @@ class Environment:
         uv("pip", verb, "--quiet", "--python", str(self.python), *arguments)
 
     def story(self, version: str) -> tuple[dict, str]:
-        """What the story tells, and what was logged."""
+        """Run the story; its output, and its log."""
         folder = Path(tempfile.mkdtemp(prefix=f"spark-{version}-", dir=self.folder))
         listed = ["listed"] if version.startswith("3.") else []
         ours = ("SPARK", "PYTHON", "PYSPARK", "METASTORE", "VIRTUAL_ENV")

@@ -1,4 +1,4 @@
-"""Tables whose aggregates the statistics answer, and what is asked of them."""
+"""Tables whose aggregates the statistics answer, and queries over them."""
 
 from __future__ import annotations
 

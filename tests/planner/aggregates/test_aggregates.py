@@ -162,7 +162,7 @@ def test_rows_that_came_and_went(spark, kind, own_table):
 
 
 def version(spark, kind, table: str) -> str:
-    """What a query says to read a table as it is now; none where it cannot."""
+    """SQL that reads a table as of now; empty if the format has none."""
     if kind.format == "hudi":
         return f"TIMESTAMP AS OF '{spark.sql(f'SELECT max(_hoodie_commit_time) FROM {table}').first()[0]}'"
     if kind.format == "parquet" or SPARK == "3.5":  # where Hudi takes the words for its own

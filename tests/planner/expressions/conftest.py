@@ -15,7 +15,7 @@ _names = itertools.count()
 
 @pytest.fixture(autouse=True)
 def without_evaluation(spark):
-    """What values of single columns prove without any of this is left out."""
+    """Turn off the evaluation of single values of columns, which would decide the same."""
     with conf(spark, spark__metastore__pruning__values__maxEvaluations="0"):
         yield
 

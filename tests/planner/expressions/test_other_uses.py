@@ -1,4 +1,4 @@
-"""What else statistics of expressions serve: answers, statistics of one's own, estimates, LIMIT, counts."""
+"""Other uses of statistics of expressions: answers, user-defined statistics, estimates, LIMIT, counts."""
 
 from __future__ import annotations
 
