@@ -29,7 +29,7 @@ from common import alternate, median, report, seconds, spark_session, tpch
 import metastore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pyspark.sql import SparkSession
 
@@ -124,8 +124,8 @@ def actions(spark: SparkSession, work: Path, files: list[Path]) -> dict[str, Cal
     }
 
 
-def main() -> None:
-    """Runs one of the two shapes."""
+def parse_options() -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wide", action="store_true", help="1,500 columns instead of lineitem")
     parser.add_argument("--columns", type=int, default=1_500, help="columns of --wide (default 1,500)")
@@ -135,11 +135,22 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="folder that keeps the generated data")
     parser.add_argument("--on", choices=["disk", "s3"], default="disk", help="where the tables lie (default disk)")
     parser.add_argument("--delay", type=float, default=0, help="milliseconds that each request to S3 waits (default 0)")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def make_work_folder(options: argparse.Namespace) -> Path:
+    """Make the folder for data and tables; tables of an earlier run are removed."""
     work = options.work or Path(tempfile.mkdtemp(prefix="metastore-benchmark-"))
     work.mkdir(parents=True, exist_ok=True)
     for made_anew in ("ice", "warehouse"):
         shutil.rmtree(work / made_anew, ignore_errors=True)
+    return work
+
+
+def main() -> None:
+    """Runs one of the two shapes."""
+    options = parse_options()
+    work = make_work_folder(options)
     if options.on == "s3":
         analyze_on_s3.run(options, work)
         return
@@ -147,11 +158,12 @@ def main() -> None:
     with spark_session(work) as spark:
         files = create_tables(spark, source, wide=options.wide)
         timed = actions(spark, work, files)
-        slow = {name: timed.pop(name) for name in list(timed) if options.wide and name.startswith("spark")}
+        slow = take_slow_actions(timed) if options.wide else {}
         times = alternate(timed, options.runs)
-        store = sum(f.stat().st_size for f in (work / "ice/db/t/_metastore").rglob("*") if f.is_file())
+        store_bytes = total_size(path for path in (work / "ice/db/t/_metastore").rglob("*") if path.is_file())
         times["metastore after appending 1 %"] = after_appends(spark, options.runs)
-        times |= once(spark, options.limit, slow) if slow and options.limit else {}
+        if slow and options.limit:
+            times |= once(spark, options.limit, slow)
     if slow and not options.limit:
         print({name: [round(seconds, 2) for seconds in took] for name, took in times.items()})
         return
@@ -160,9 +172,23 @@ def main() -> None:
         {"what": name, "seconds": median(t), "min": min(t), "max": max(t), "times ours": median(t) / ours}
         for name, t in times.items()
     ]
-    data = sum(f.stat().st_size for f in files)
-    columns = {"columns": options.columns} if options.wide else {}
-    report("analyze-wide" if options.wide else "analyze", rows, **columns, data_bytes=data, store_bytes=store)
+    name = "analyze"
+    columns = {}
+    if options.wide:
+        name = "analyze-wide"
+        columns = {"columns": options.columns}
+    report(name, rows, **columns, data_bytes=total_size(files), store_bytes=store_bytes)
+
+
+def take_slow_actions(timed: dict[str, Callable[[], object]]) -> dict[str, Callable[[], object]]:
+    """Take Spark's own actions out of those that are timed in turn."""
+    names = [name for name in timed if name.startswith("spark")]
+    return {name: timed.pop(name) for name in names}
+
+
+def total_size(files: Iterable[Path]) -> int:
+    """The size of files in bytes."""
+    return sum(file.stat().st_size for file in files)
 
 
 if __name__ == "__main__":

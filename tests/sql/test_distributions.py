@@ -52,33 +52,41 @@ def test_frequencies_are_those_of_group_by(spark, column):
     assert counts == sorted(counts, reverse=True)
 
 
+def check_data_source(spark, opened):
+    """The data source shows what the views of Python show."""
+    source = spark.read.format("metastore").option("view", "summary").load(TABLE)
+    compared = [name for name in opened["n"] if name != "analyzed_at"]  # Spark's has no zone
+    shown_by_spark = {row.column_name: row.asDict() for row in source.select(compared).collect()}
+    assert shown_by_spark == {name: {key: row[key] for key in compared} for name, row in opened.items()}
+
+
+def check_other_views(spark, name, summary):
+    """Quantiles, histogram and the most frequent value of a column agree with its summary."""
+    quartiles = metastore.quantiles(spark, TABLE, name, [0.0, 0.25, 0.5, 0.75, 1.0])
+    bounds = [summary[cell] for cell in ("min", "q25", "q50", "q75", "max")]
+    assert [row["value"] for row in quartiles] == bounds, name
+    bins = list(metastore.histogram(spark, TABLE, name))
+    ends = (bins[0]["lo"], bins[-1]["hi"])
+    if name == "long":  # an upper bound that was cut is greater than all that begin like it
+        assert (ends[0], ends[1][-1], bounds[-1][-1]) == (bounds[0], "…", "…")
+    else:
+        assert ends == (bounds[0], bounds[-1]), name
+    counted = summary["count"] - summary["null_count"] - (summary["nan_count"] or 0)
+    assert sum(row["count"] for row in bins) == counted, name
+    if summary["top_value"] is not None:
+        first = metastore.frequencies(spark, TABLE, name, 1)[0]
+        assert (first["value"], first["frequency"]) == (summary["top_value"], summary["top_count"])
+
+
 @pytest.mark.slow
 def test_every_view_tells_the_same_summary(spark, location):
     opened = {row["column_name"]: row for row in metastore.open(location).summary()}
     by_python = {row["column_name"]: row for row in metastore.summary(spark, TABLE)}
     assert by_python == opened
     if not SPARK.startswith("3."):
-        source = spark.read.format("metastore").option("view", "summary").load(TABLE)
-        compared = [name for name in opened["n"] if name != "analyzed_at"]  # Spark's has no zone
-        assert {row.column_name: row.asDict() for row in source.select(compared).collect()} == {
-            name: {column: row[column] for column in compared} for name, row in opened.items()
-        }
+        check_data_source(spark, opened)
     for name in COLUMNS.keys() - {"l", "empty"}:
-        quartiles = metastore.quantiles(spark, TABLE, name, [0.0, 0.25, 0.5, 0.75, 1.0])
-        bounds = [opened[name][percentile] for percentile in ("min", "q25", "q50", "q75", "max")]
-        assert [row["value"] for row in quartiles] == bounds, name
-        bins = list(metastore.histogram(spark, TABLE, name))
-        ends = (bins[0]["lo"], bins[-1]["hi"])
-        if name == "long":  # an upper bound that was cut is greater than all that begin like it
-            assert (ends[0], ends[1][-1], bounds[-1][-1]) == (bounds[0], "…", "…")
-        else:
-            assert ends == (bounds[0], bounds[-1]), name
-        counted = opened[name]["count"] - opened[name]["null_count"] - (opened[name]["nan_count"] or 0)
-        assert sum(row["count"] for row in bins) == counted, name
-        first = next(iter(metastore.frequencies(spark, TABLE, name, 1)), None)
-        if opened[name]["top_value"] is not None:
-            assert first is not None
-            assert (first["value"], first["frequency"]) == (opened[name]["top_value"], opened[name]["top_count"])
+        check_other_views(spark, name, opened[name])
 
 
 @pytest.mark.parametrize("column", [name for name in COLUMNS if name != "l"])

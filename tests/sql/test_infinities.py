@@ -51,9 +51,20 @@ def check_summary(row, values):
     assert row["std"] == pytest.approx(math.sqrt(sum((number - mean) ** 2 for number in finite) / (len(finite) - 1)))
 
 
+def find_column(rows, column):
+    """The one row of a column."""
+    (row,) = (row for row in rows if row["column_name"] == column)
+    return row
+
+
+def check_same(by_python, by_sql, names):
+    for name in names:
+        assert by_python[name] == by_sql[name], name
+
+
 @pytest.mark.parametrize("column", COLUMNS)
 def test_summary_and_histogram_are_of_finite_values(spark, location, column):
-    (row,) = (row for row in rows_of(spark, f"summary('{TABLE}')") if row["column_name"] == column)
+    row = find_column(rows_of(spark, f"summary('{TABLE}')"), column)
     values = read_values(spark, column)
     check_summary(row, values)
     bins = rows_of(spark, f"histogram('{TABLE}', '{column}')")
@@ -66,16 +77,13 @@ def test_summary_and_histogram_are_of_finite_values(spark, location, column):
     assert sum(bar["count"] for bar in few) == len(finite)
 
     opened = metastore.open(location)
-    (column_summary,) = (row for row in opened.summary() if row["column_name"] == column)
-    for name in ("inf_count", "avg", "std", "q25", "q50", "q75", "sparkline", "min", "max"):
-        assert column_summary[name] == row[name], name
+    names = ("inf_count", "avg", "std", "q25", "q50", "q75", "sparkline")
+    check_same(find_column(opened.summary(), column), row, (*names, "min", "max"))
     assert list(opened.histogram(column)) == bins
     assert list(opened.histogram(column, bins=3)) == few
     file = opened.files()[0]["path"]
-    (of_file,) = (row for row in opened.summary(file=file) if row["column_name"] == column)
-    (file_summary,) = (row for row in rows_of(spark, f"summary('{TABLE}', '{file}')") if row["column_name"] == column)
-    for name in ("inf_count", "avg", "std", "q25", "q50", "q75", "sparkline"):
-        assert of_file[name] == file_summary[name], name
+    of_file = find_column(rows_of(spark, f"summary('{TABLE}', '{file}')"), column)
+    check_same(find_column(opened.summary(file=file), column), of_file, names)
     assert list(opened.histogram(column, file=file)) == rows_of(
         spark, f"histogram('{TABLE}', '{column}', file => '{file}')"
     )
@@ -91,7 +99,7 @@ def test_quantiles_have_infinities(spark, location, column):
         exact = numbers[max(1, math.ceil(row["probability"] * len(numbers))) - 1]
         near = pytest.approx(exact, abs=ROWS / 7 * 0.005 if math.isfinite(exact) else None)
         assert float(row["value"]) == near, row
-    (summary,) = (row for row in rows_of(spark, f"summary('{TABLE}')") if row["column_name"] == column)
+    summary = find_column(rows_of(spark, f"summary('{TABLE}')"), column)
     assert [summary[f"q{p}"] for p in (25, 50, 75)] == [quantiles[position]["value"] for position in (2, 3, 4)]
 
 

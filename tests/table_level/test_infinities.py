@@ -56,17 +56,12 @@ def analyzed(request, tmp_path_factory):
     return opened, all_rows, lambda text: float(np.float32(text)) if kind == "float" else float(text)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
-def test_infinities_are_what_counting_says(analyzed, name):
-    opened, all_rows, number = analyzed
-    column_name = column("double", name).name
-    values = all_rows[name].to_numpy().astype(np.float64)
+def check_summary(summary, values, number):
     numbers = np.sort(values[~np.isnan(values)])
     finite = numbers[np.isfinite(numbers)]
-    (summary,) = (row for row in opened.summary() if row["column_name"] == column_name)
     assert summary["inf_count"] == len(numbers) - len(finite)
     assert summary["nan_count"] == np.isnan(values).sum()
-    assert [number(summary[end]) for end in ("min", "max")] == [numbers[0], numbers[-1]]
+    assert [number(summary["min"]), number(summary["max"])] == [numbers[0], numbers[-1]]
     assert summary["approx_unique"] == pytest.approx(len(np.unique(values)), rel=0.1)
     if len(finite):
         assert summary["avg"] == pytest.approx(finite.mean(), rel=1e-9)
@@ -75,23 +70,45 @@ def test_infinities_are_what_counting_says(analyzed, name):
     else:
         assert (summary["avg"], summary["std"], summary["sparkline"]) == (None, None, None)
 
+
+def check_histogram(opened, column_name, finite, number):
+    """Bins count finite values alone, whatever their number."""
     bins = list(opened.histogram(column_name))
     assert sum(row["count"] for row in bins) == len(finite)
     if len(finite):
         assert [number(bins[0]["lo"]), number(bins[-1]["hi"])] == [finite[0], finite[-1]]
-    few = list(opened.histogram(column_name, bins=3))
-    assert sum(row["count"] for row in few) == len(finite)
+    few_bins = list(opened.histogram(column_name, bins=3))
+    assert sum(row["count"] for row in few_bins) == len(finite)
+
+
+def check_quantile(row, numbers, number):
+    """A quantile is within its error, and infinite where the value of its rank is."""
+    if row["error"] is None:
+        return
+    rank = max(1, math.ceil(row["probability"] * len(numbers)))
+    value = number(row["value"])
+    first = np.searchsorted(numbers, value, "left") + 1
+    last = np.searchsorted(numbers, value, "right")
+    assert max(first - rank, rank - last, 0) <= row["error"] * len(numbers) + 1e-9
+    if not np.isfinite(numbers[rank - 1]):
+        assert value == numbers[rank - 1]
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_infinities_are_what_counting_says(analyzed, name):
+    opened, all_rows, number = analyzed
+    column_name = column("double", name).name
+    values = all_rows[name].to_numpy().astype(np.float64)
+    numbers = np.sort(values[~np.isnan(values)])
+    finite = numbers[np.isfinite(numbers)]
+    (summary,) = (row for row in opened.summary() if row["column_name"] == column_name)
+    check_summary(summary, values, number)
+    check_histogram(opened, column_name, finite, number)
 
     probabilities = [0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1.0]
     quantiles = {row["probability"]: row for row in opened.quantiles(column_name, probabilities)}
-    for probability, row in quantiles.items():
-        rank = max(1, math.ceil(probability * len(numbers)))
-        value = number(row["value"])
-        below, upto = np.searchsorted(numbers, value, "left"), np.searchsorted(numbers, value, "right")
-        if row["error"] is not None:
-            assert max(below + 1 - rank, rank - upto, 0) <= row["error"] * len(numbers) + 1e-9
-        if not np.isfinite(numbers[rank - 1]) and row["error"] is not None:
-            assert value == numbers[rank - 1]
+    for row in quantiles.values():
+        check_quantile(row, numbers, number)
     assert [summary[f"q{p}"] for p in (25, 50, 75)] == [quantiles[p]["value"] for p in (0.25, 0.5, 0.75)]
 
 

@@ -46,6 +46,35 @@ def rank_error(ordered, of, value, rank):
     return max(first - rank, rank - last, 0) / len(ordered)
 
 
+def check_quantiles(details, stated, ordered, of):
+    """The quantiles of the histogram are near the true ranks, and within the error that is stated."""
+    bars = details.histogram()
+    assert bars.counts.sum() == len(ordered)
+    ranks = [max(1, math.ceil(probability * len(ordered))) for probability in PROBABILITIES]
+    quantiles = find_quantiles(bars, ranks, of.encoding)
+    for probability, rank, quantile in zip(PROBABILITIES, ranks, quantiles, strict=True):
+        error = rank_error(ordered, of, quantile.value, rank)
+        assert error <= stated[probability]["error"]
+        if len(ordered) >= ENOUGH:
+            assert error <= (TAIL if probability in TAILS else RANK)
+    return bars
+
+
+def check_one_source(opened, summary, stated):
+    """Quartiles, bounds and the top value of the summary are those of the other views."""
+    column_name = summary["column_name"]
+    quartiles = [stated[probability]["value"] for probability in (0.25, 0.5, 0.75)]
+    assert quartiles == [summary["q25"], summary["q50"], summary["q75"]]
+    bins = list(opened.histogram(column_name))
+    if summary["exact"]:
+        bounds = (summary["min"], summary["max"])
+        assert (bins[0]["lo"], bins[-1]["hi"]) == bounds
+        assert (stated[PROBABILITIES[0]]["value"], stated[PROBABILITIES[-1]]["value"]) == bounds
+    if summary["top_value"] is not None:
+        top = opened.frequencies(column_name, 1)[0]
+        assert (top["value"], top["frequency"]) == (summary["top_value"], summary["top_count"])
+
+
 @pytest.mark.parametrize("name", COLUMNS)
 def test_numbers_are_near_and_of_one_source(analyzed, name):
     opened, all_rows = analyzed
@@ -62,30 +91,14 @@ def test_numbers_are_near_and_of_one_source(analyzed, name):
     if not len(ordered):
         assert {(row["value"], row["exact"], row["error"]) for row in rows} == {(None, True, 0.0)}
         return
-    details = opened.details(column_name)
-    bars = details.histogram()
-    assert bars.counts.sum() == len(ordered)
-    ranks = [max(1, math.ceil(p * len(ordered))) for p in PROBABILITIES]
     stated = dict(zip(PROBABILITIES, rows, strict=True))
-    for probability, rank, quantile in zip(PROBABILITIES, ranks, find_quantiles(bars, ranks, of.encoding), strict=True):
-        error = rank_error(ordered, of, quantile.value, rank)
-        assert error <= stated[probability]["error"]
-        if len(ordered) >= ENOUGH:
-            assert error <= (TAIL if probability in TAILS else RANK)
+    bars = check_quantiles(opened.details(column_name), stated, ordered, of)
 
-    few = distinct - (len(values) > len(ordered))
+    few = distinct - (len(values) > len(ordered))  # NaN is no bar
     if few <= 256 and not name.startswith("string, long"):
         assert all(row["exact"] for row in rows)
         assert len(bars.counts) == few
-    quartiles = [stated[p]["value"] for p in (0.25, 0.5, 0.75)]
-    assert quartiles == [summary[f"q{p}"] for p in (25, 50, 75)]
-    drawn = list(opened.histogram(column_name))
-    if summary["exact"]:
-        assert (drawn[0]["lo"], drawn[-1]["hi"]) == (summary["min"], summary["max"])
-        assert (rows[0]["value"], rows[-1]["value"]) == (summary["min"], summary["max"])
-    listed = list(opened.frequencies(column_name, 1))
-    if summary["top_value"] is not None:
-        assert (listed[0]["value"], listed[0]["frequency"]) == (summary["top_value"], summary["top_count"])
+    check_one_source(opened, summary, stated)
 
 
 def test_a_file_tells_its_quartiles_from_its_histogram(analyzed):
