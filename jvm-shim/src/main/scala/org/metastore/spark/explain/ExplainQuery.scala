@@ -16,18 +16,18 @@ import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
 import org.metastore.spark.scan.ScanDecisions
 import org.metastore.spark.tables.{LakeTable, QueryPermission, TableFormats, TableLookup}
 
-/** What would be read for a query, without running it. */
+/** Finds the files that a query would read, without running it. */
 object ExplainQuery {
 
   /**
-   * Plans a query and tells, for each of its scans and data files, whether it would be read and why.
+   * Plans a query and returns, for each scan and data file, whether the query would read it and why.
    *
-   * A scan that is left alone before its files are known has one row without a path, and so has a plan without scans. Commands are
-   * planned, never run. The
-   * query of a write that Spark plans when the command runs (CREATE TABLE .. AS SELECT) is planned by itself.
+   * A plan without scans has one row without a path. So has a scan that is not pruned and whose files are not
+   * listed. Commands are planned, never run. If Spark plans a write's query when the command runs (CREATE
+   * TABLE .. AS SELECT), that query is planned separately.
    *
-   * @throws org.apache.spark.sql.AnalysisException the query itself is wrong, or reads a table that is not shown to this
-   *                                               user as it is: reasons quote values
+   * @throws org.apache.spark.sql.AnalysisException the query itself is wrong, or reads a table that a policy
+   *   partly hides from this user: reasons quote values
    */
   def decisions(session: SparkSession, query: String): Seq[FileDecision] = {
     val planned = scans(session, query, ScanDecisions.fromQuery)
@@ -40,7 +40,7 @@ object ExplainQuery {
     } yield file
   }
 
-  /** The decisions on the scans of a query, with the tables that they read. */
+  /** Plans a query; returns the decisions on its scans, with their tables. */
   def scans(session: SparkSession, query: String): QueryScans = scans(session, query, ScanDecisions.fromPlan)
 
   private def scans(
@@ -49,10 +49,10 @@ object ExplainQuery {
       find: SparkPlan => Seq[ScanDecision]): QueryScans = {
     val planned = PlannedQuery.fromText(session, query)
     QueryPermission.require(session, planned.analyzed)
-    val ofPlan = find(planned.executedPlan)
-    val ofCommand = if (ofPlan.isEmpty) scansOfCommand(session, planned, find) else Nil
-    val answered = MetadataAnswers.decisions(session, planned, ofPlan)
-    new QueryScans(ofPlan ++ ofCommand ++ answered, planned)
+    val planScans = find(planned.executedPlan)
+    val commandScans = if (planScans.isEmpty) scansOfCommand(session, planned, find) else Nil
+    val answeredScans = MetadataAnswers.decisions(session, planned, planScans)
+    new QueryScans(planScans ++ commandScans ++ answeredScans, planned)
   }
 
   /** The scans of the query that a command plans when it runs. */
@@ -74,7 +74,7 @@ object ExplainQuery {
     else scans.map(_.withoutPruning(Reason(ReasonCode.InsideWrite)))
   }
 
-  /** The query whose rows a table gets. */
+  /** The query whose rows are written to a table. */
   private def queryOfWrite(plan: LogicalPlan): Option[LogicalPlan] = plan match {
     case create: V2CreateTableAsSelectPlan => Some(create.query)
     case insert @ (_: AppendData | _: OverwriteByExpression | _: OverwritePartitionsDynamic) =>
@@ -88,18 +88,18 @@ object ExplainQuery {
 final class QueryScans private[explain] (val decisions: Seq[ScanDecision], planned: QueryExecution) {
   private def analyzed = planned.analyzed
 
-  /** The decision of a plan without scans: it has a reason alone, and the table that a command changes. */
+  /** The decision for a plan without scans: its reason, and the table that a command changes. */
   private[explain] def withoutScans(query: String): ScanDecision =
-    ScanDecision.withoutPruning(target.flatMap(TableLookup.sqlName).getOrElse(""), whyNoScan(query))
+    ScanDecision.withoutPruning(target.flatMap(TableLookup.sqlName).getOrElse(""), noScanReason(query))
 
   private def target: Option[LogicalPlan] = {
-    // A format's own command may have its target for an argument.
+    // A format's own command may have its target as an argument.
     val arguments = analyzed.productIterator.collect { case plan: LogicalPlan => plan }
     val leaves = (Iterator(analyzed) ++ arguments).flatMap(_.collectLeaves())
     leaves.find(TableFormats.open(_).isDefined)
   }
 
-  private def whyNoScan(query: String): Reason = {
+  private def noScanReason(query: String): Reason = {
     val firstWord = query.trim.takeWhile(_.isLetter).toUpperCase(Locale.ROOT)
     val statement = if (firstWord.isEmpty) analyzed.nodeName else firstWord
     if (!MetastoreConf.fromSession(planned.sparkSession).enabled)
@@ -109,7 +109,7 @@ final class QueryScans private[explain] (val decisions: Seq[ScanDecision], plann
     else Reason(ReasonCode.NoScan, "statement" -> statement, "kinds" -> TableFormats.kinds)
   }
 
-  /** The table that a scan reads: by its id, or by its name where no statistics were looked up. */
+  /** The table that a scan reads, found by its id, or by its name if no statistics were looked up. */
   def tableOf(decision: ScanDecision): Option[LakeTable] = {
     val relations = analyzed.collectWithSubqueries { case leaf: LeafNode => leaf }
     Indexed.firstAnswer(relations) { relation =>

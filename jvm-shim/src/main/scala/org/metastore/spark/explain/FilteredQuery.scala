@@ -27,9 +27,9 @@ final class FilteredQuery private (
     val condition: String,
     analyzed: LogicalPlan) {
 
-  /** Paths of the data files without a matching row, and of those in which every row is live and matches. */
+  /** The paths of the data files without a matching row, and of those whose rows are all live and match. */
   def files: (Seq[String], Seq[String]) = {
-    // A decision knows the files in which every row matches only under a LIMIT.
+    // A decision has the files in which every row matches only under a LIMIT.
     val limit = Literal(Int.MaxValue)
     val limited = GlobalLimit(limit, LocalLimit(limit, analyzed))
     ScanDecisions.fromPlan(PlannedQuery.fromPlan(session, limited).executedPlan) match {
@@ -47,41 +47,42 @@ object FilteredQuery extends AliasHelper {
   /**
    * Parses a query of one table.
    *
-   * @throws org.apache.spark.sql.AnalysisException the query is wrong, or another one, or reads what is not shown to this user
+   * @throws org.apache.spark.sql.AnalysisException the query is wrong, has another form, or reads a table
+   *   that a policy partly hides from this user
    */
   def parse(session: SparkSession, query: String): FilteredQuery = {
     val analyzed = PlannedQuery.fromText(session, query).analyzed
     QueryPermission.require(session, analyzed)
-    val read = parts(analyzed)
-    val table = tableOf(read)
-    val name = TableLookup.sqlName(read.relation).getOrElse(SqlName(Seq(table.format, table.location)))
-    val condition = conjunction(read.conditions.map(withoutQualifiers)).fold("true")(_.sql)
-    // Rows are read by this text: it has to mean the same as the query.
-    val rewritten =
+    val original = parts(analyzed)
+    val table = tableOf(original)
+    val name = TableLookup.sqlName(original.relation).getOrElse(SqlName(Seq(table.format, table.location)))
+    val condition = conjunction(original.conditions.map(withoutQualifiers)).fold("true")(_.sql)
+    // Rows are read by this text: it must mean the same as the query.
+    val analyzedAgain =
       try PlannedQuery.fromText(session, s"SELECT * FROM $name WHERE $condition").analyzed
       catch { case _: AnalysisException => throw conditionRefused(name) }
-    val readAgain = parts(rewritten)
-    if (!isSameTable(tableOf(readAgain), table) || source(readAgain) != source(read))
+    val rewritten = parts(analyzedAgain)
+    if (!isSameTable(tableOf(rewritten), table) || source(rewritten) != source(original))
       throw refused(s"it does not read $name as the name now stands for it")
-    if (normalized(readAgain) != normalized(read)) throw conditionRefused(name)
-    new FilteredQuery(session, name, condition, rewritten)
+    if (normalized(rewritten) != normalized(original)) throw conditionRefused(name)
+    new FilteredQuery(session, name, condition, analyzedAgain)
   }
 
-  private def isSameTable(one: LakeTable, other: LakeTable): Boolean =
-    one.uuid == other.uuid && one.current == other.current
+  private def isSameTable(table: LakeTable, other: LakeTable): Boolean =
+    table.uuid == other.uuid && table.current == other.current
 
-  /** What a query reads, and the conditions that its rows meet, in the relation's columns. */
+  /** The relation that a query reads, and its conditions in the relation's columns. */
   private final case class Parts(relation: LogicalPlan, conditions: Seq[Expression])
 
-  private def parts(plan: LogicalPlan, above: Seq[Expression] = Nil): Parts = plan match {
-    case alias: SubqueryAlias => parts(alias.child, above)
-    case view: View => parts(view.child, above)
-    case Filter(condition, child) => parts(child, condition +: above)
+  private def parts(plan: LogicalPlan, conditions: Seq[Expression] = Nil): Parts = plan match {
+    case alias: SubqueryAlias => parts(alias.child, conditions)
+    case view: View => parts(view.child, conditions)
+    case Filter(condition, child) => parts(child, condition +: conditions)
     // Conditions above a projection are rewritten in the columns below it.
-    case project: Project => parts(project.child, above.map(replaceAlias(_, getAliasMap(project))))
+    case project: Project => parts(project.child, conditions.map(replaceAlias(_, getAliasMap(project))))
     case leaf: LeafNode =>
-      above.foreach(requirePlain)
-      Parts(leaf, above)
+      conditions.foreach(requirePlain)
+      Parts(leaf, conditions)
     case other => throw refused(s"it has ${other.nodeName}")
   }
 
@@ -92,12 +93,12 @@ object FilteredQuery extends AliasHelper {
     }
   }
 
-  private def tableOf(read: Parts): LakeTable =
-    TableFormats.open(read.relation).getOrElse(throw refused(
-      s"it reads ${TableFormats.describe(read.relation)}, not ${TableFormats.kinds}"))
+  private def tableOf(query: Parts): LakeTable =
+    TableFormats.open(query.relation).getOrElse(throw refused(
+      s"it reads ${TableFormats.describe(query.relation)}, not ${TableFormats.kinds}"))
 
-  /** How the table is read: its name and files, options and columns. Equal values mean the same rows. */
-  private def source(read: Parts): Any = read.relation match {
+  /** The name or files, the options and the columns of a relation. Equal values mean the same rows. */
+  private def source(query: Parts): Any = query.relation match {
     case v2: DataSourceV2Relation =>
       (v2.table.name, v2.options.asCaseSensitiveMap, v2.output.map(column => (column.name, column.dataType)))
     case v1: LogicalRelation => v1.relation match {
@@ -112,9 +113,9 @@ object FilteredQuery extends AliasHelper {
     case column: AttributeReference => column.withQualifier(Nil)
   }
 
-  private def normalized(read: Parts): Option[Expression] = {
-    val condition = conjunction(read.conditions.filterNot(_ == Literal.TrueLiteral))
-    condition.map(QueryPlan.normalizeExpressions(_, read.relation.output).canonicalized)
+  private def normalized(query: Parts): Option[Expression] = {
+    val condition = conjunction(query.conditions.filterNot(_ == Literal.TrueLiteral))
+    condition.map(QueryPlan.normalizeExpressions(_, query.relation.output).canonicalized)
   }
 
   private def conjunction(conditions: Seq[Expression]): Option[Expression] =
@@ -123,6 +124,6 @@ object FilteredQuery extends AliasHelper {
   private def conditionRefused(name: String): MetastoreException =
     refused(s"its WHERE cannot be told in columns of $name")
 
-  private def refused(why: String): MetastoreException =
-    MetastoreException.invalidArgument("query", s"$why", Supported)
+  private def refused(detail: String): MetastoreException =
+    MetastoreException.invalidArgument("query", detail, Supported)
 }

@@ -17,7 +17,7 @@ import org.metastore.spark.tables.{LakeTable, QueryPermission, TableFormats}
 /**
  * The query by which UPDATE, DELETE or MERGE finds its rows, for formats that plan it when the command runs.
  *
- * @param analyzed the query, for the rows of the target that the command may change
+ * @param analyzed the query of the rows that the command may change
  * @param command  the first word of the statement
  */
 private[explain] final class FindingQuery private (
@@ -42,7 +42,7 @@ private[explain] final class FindingQuery private (
 private[explain] object FindingQuery extends PredicateHelper {
   private val Merge = "MERGE"
 
-  /** The query of a statement; None of statements that change no rows, and of formats that plan commands as queries. */
+  /** Finds the query of a statement; None if no rows change, or the format plans commands as queries. */
   def fromStatement(session: SparkSession, statement: LogicalPlan): Option[FindingQuery] =
     for {
       (command, rows) <- rowsToChange(statement)
@@ -63,10 +63,11 @@ private[explain] object FindingQuery extends PredicateHelper {
     case _ => None
   }
 
-  /** The leaf of the target: the first that a query names. */
+  /** The leaf of the target, which a query names first. */
   private def leftmostLeaf(plan: LogicalPlan): LogicalPlan = plan.collectLeaves().head
 
-  // The format numbers the rows of a MERGE's target below the conditions on the target: those choose no files.
+  // The format numbers the rows of a MERGE's target below the conditions on it, so that these choose no
+  // files.
   private def withoutTargetConditions(analyzed: LogicalPlan): LogicalPlan = analyzed match {
     case join: Join =>
       val conjuncts = join.condition.toSeq.flatMap(splitConjunctivePredicates)

@@ -11,7 +11,7 @@ import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.scan.ScanDecisions
 import org.metastore.spark.tables.{ReadPermission, TableFormats}
 
-/** Counts and bounds that a table format answers from its metadata: no scan is left in the plan. */
+/** Finds the counts and bounds that a table format answers from its metadata, without a scan in the plan. */
 private[explain] object MetadataAnswers {
 
   /**
@@ -34,7 +34,7 @@ private[explain] object MetadataAnswers {
       tables.map(ScanDecision.withoutPruning(_, Reason(ReasonCode.AnsweredByFormat)))
     }
 
-  // Rows that a format answers with stand in the plan as a local relation.
+  // A format's answer is a local relation in the plan.
   private def mayBeAnswered(planned: QueryExecution): Boolean =
     contains(planned.analyzed)(canBeAnswered) &&
       contains(planned.optimizedPlan)(_.isInstanceOf[LocalRelation])

@@ -15,7 +15,7 @@ import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.scan.ScanDecisions
 import org.metastore.spark.tables.QueryPermission
 
-/** What the optimizer expects of one operator of a query; a row of `metastore.estimates(query)`. */
+/** The optimizer's estimate for one operator of a query; a row of `metastore.estimates(query)`. */
 final case class OperatorEstimate(
     operator: Int,
     parent: Option[Int],
@@ -26,7 +26,10 @@ final case class OperatorEstimate(
     scan: Option[ScanEstimate],
     countedRows: Option[Long]) {
 
-  /** The factor between estimated and counted rows, at least 1; None for a scan, whose rows are those after its filter. */
+  /**
+   * The factor between estimated and counted rows, at least 1. None for a scan: its estimate counts the rows
+   * after its filter.
+   */
   def qError: Option[Double] = for {
     estimated <- rows
     counted <- countedRows
@@ -42,10 +45,11 @@ object OperatorEstimate {
   private val DetailChars = 200
 
   /**
-   * The estimates of a query's operators. The query is analyzed now; it is optimized, and run to count rows, when the result is called.
+   * The estimates of a query's operators. The query is analyzed now. It is optimized, and run to count rows,
+   * when the result is called.
    *
-   * @throws org.apache.spark.sql.AnalysisException the query itself is wrong, or reads a table that is not shown to this user as
-   *   it is
+   * @throws org.apache.spark.sql.AnalysisException the query itself is wrong, or reads a table that a policy
+   *   partly hides from this user
    */
   def fromQuery(session: SparkSession, query: String, run: Boolean): () => Seq[OperatorEstimate] = {
     val planned = PlannedQuery.fromText(session, query)
@@ -79,19 +83,19 @@ object OperatorEstimate {
     }
   }
 
-  /** The rows that the filter of a scan leaves: Spark gets a smaller number where a semi join will look for some of them. */
+  /** The rows that pass a scan's filter: below a semi join, Spark gets a smaller number. */
   private def rowsOfScan(node: LogicalPlan): Option[BigInt] =
     if (node.isInstanceOf[LeafNode] || !isScan(node)) None
     else {
       val estimate = ScanDecisions.estimateOf(node.collectLeaves().head)
-      estimate.map(ofScan => BigInt(math.max(1L, ofScan.rows)))
+      estimate.map(scanEstimate => BigInt(math.max(1L, scanEstimate.rows)))
     }
 
   /**
    * An operator of a plan.
    *
    * @param number  its number, from the root down
-   * @param counter the number of the operator with as many rows, above which they are counted; None where no count is its own
+   * @param counter the number of the operator whose counter counts its rows; None if no counter does
    */
   private final case class Operator(
       node: LogicalPlan,
@@ -114,15 +118,15 @@ object OperatorEstimate {
   }
 
   private def counterOf(number: Int, parent: Option[Operator]): Option[Int] = parent match {
-    case Some(above) if isScan(above.node) =>
-      if (above.node.isInstanceOf[Project]) above.counter else None
+    case Some(operator) if isScan(operator.node) =>
+      if (operator.node.isInstanceOf[Project]) operator.counter else None
     case _ => Some(number)
   }
 
   private def isLimit(node: LogicalPlan): Boolean =
     node.isInstanceOf[GlobalLimit] || node.isInstanceOf[LocalLimit]
 
-  /** Whether Spark reads an operator in one with its scan: a counter in between would keep its filter from the scan. */
+  /** Whether Spark plans an operator as part of its scan: a counter would keep a filter from the scan. */
   private def isScan(node: LogicalPlan): Boolean = node match {
     case _: LeafNode => true
     case _: Project | _: Filter => node.children.forall(isScan)

@@ -22,7 +22,8 @@ import org.metastore.spark.scan.ScanDecisions
  * The decision on one scan of a query that ran.
  *
  * @param endedMillis when the query ended, since the epoch
- * @param reasons     each cause of unread data files with their number; the reason alone, with 0, where the scan was left alone
+ * @param reasons     each cause of unread data files with their number; only the reason, with 0, if the scan
+ *                    was not pruned
  */
 final case class HistoryEntry(
     endedMillis: Long,
@@ -55,7 +56,7 @@ private final class PruningHistory(session: WeakReference[SparkSession]) extends
         }
       }
 
-  override def onFailure(function: String, query: QueryExecution, why: Exception): Unit = ()
+  override def onFailure(function: String, query: QueryExecution, failure: Exception): Unit = ()
 
   private def keep(scans: Seq[ScanDecision], planning: Long): Unit = synchronized {
     val now = System.currentTimeMillis
@@ -96,7 +97,7 @@ object PruningHistory {
     entries.filter(entry => table.forall(isNamed(entry.table, _)))
   }
 
-  /** Whether a name means a table: it is the table's name, or the end of it. */
+  /** Whether a name is the table's name, or the end of it. */
   private def isNamed(table: String, name: String): Boolean = {
     val fullName = normalize(table)
     val end = normalize(name)
@@ -105,7 +106,7 @@ object PruningHistory {
 
   private def normalize(name: String): String = name.replace("`", "").toLowerCase(Locale.ROOT)
 
-  /** Raises METASTORE_INVALID_ARGUMENT where a setting keeps queries from being noted. */
+  /** Raises METASTORE_INVALID_ARGUMENT if a setting keeps queries from being noted. */
   private def requireEnabled(session: SparkSession): Unit = {
     val conf = MetastoreConf.fromSession(session)
     if (!conf.enabled) throw notNoted(MetastoreConf.Enabled.key)

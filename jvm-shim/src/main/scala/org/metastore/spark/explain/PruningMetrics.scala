@@ -8,8 +8,8 @@ import org.apache.spark.metastore.MetricsSource
 import org.metastore.spark.pruning.ScanDecision
 
 /**
- * What pruning did for the queries of this driver, as a source of Spark's metrics (docs/operating.md): counters that sinks and
- * the servlets of JSON and Prometheus show beside Spark's own.
+ * Counts the pruning of this driver's queries, as a source of Spark's metrics (docs/operating.md). Sinks and
+ * the servlets of JSON and Prometheus show these counters beside Spark's own.
  */
 private[explain] object PruningMetrics {
   private val Name = "metastore"
@@ -31,7 +31,7 @@ private[explain] object PruningMetrics {
       filesTotal.inc(scan.total)
       filesSkipped.inc(scan.total - scan.after)
       bytesSkipped.inc(scan.bytesSkipped)
-      for (why <- scan.outcome.left) registry.counter(s"leftAlone.${why.code.name}").inc()
+      for (reason <- scan.outcome.left) registry.counter(s"leftAlone.${reason.code.name}").inc()
     }
   }
 }
