@@ -17,16 +17,16 @@ import org.apache.spark.sql.types.{DecimalType, DoubleType}
 import org.metastore.spark.reason.Indexed
 
 /**
- * Answers aggregates from the statistics of the files that their scan would read. Where statistics answer for most of the files, the
- * others are read and their partial results are merged with the answer.
+ * Answers aggregates from the statistics of the files that their scan would read. If the statistics answer
+ * for most of the files, the rest is read, and its partial results are merged with the answer.
  */
 private[scan] final class AggregateAnswer(planner: ScanPlanner) extends PredicateHelper {
 
-  /** The plan in an aggregate's place; None: the aggregate stays. May throw. */
+  /** The plan that replaces an aggregate, or None. May throw. */
   def replace(aggregate: Aggregate): Option[LogicalPlan] = aggregate.child match {
     case PhysicalOperation(columns, filters, leaf: LeafNode) if aggregate.groupingExpressions.size <= 1 =>
       val group = aggregate.groupingExpressions.headOption
-      val results = AggregateAnswer.asComputed(aggregate)
+      val results = AggregateAnswer.computedResults(aggregate)
       val functions = results.flatMap(_.collect { case function: AggregateExpression => function }).distinct
       val request = toRequest(group, functions, columns, filters, leaf)
       val answer =
@@ -38,7 +38,7 @@ private[scan] final class AggregateAnswer(planner: ScanPlanner) extends Predicat
     case _ => None
   }
 
-  // Between aggregate and scan a projection may rename columns and compute expressions.
+  // A projection between aggregate and scan may rename columns and compute expressions.
   private def toRequest(
       group: Option[Expression],
       functions: Seq[AggregateExpression],
@@ -47,17 +47,17 @@ private[scan] final class AggregateAnswer(planner: ScanPlanner) extends Predicat
       leaf: LeafNode): AggregateRequest = {
     val definitions =
       AttributeMap[Expression](columns.map(column => column.toAttribute -> withoutName(column)))
-    // In a query columns stand as the user wrote them; formats look for them by the names of the relation.
-    val ofRelation = AttributeMap[Expression](leaf.output.map(column => column -> column))
-    def byRelationNames[E <: Expression](expression: E): E =
-      ReplacedColumns(expression, ofRelation).asInstanceOf[E]
-    def ofScan[E <: Expression](expression: E): E =
-      byRelationNames(ReplacedColumns(expression, definitions).asInstanceOf[E])
+    val relationColumns = AttributeMap[Expression](leaf.output.map(column => column -> column))
+    def resolveAliases[E <: Expression](expression: E): E =
+      ReplacedColumns(expression, definitions).asInstanceOf[E]
+    // A query spells columns as the user wrote them; formats find them by the relation's names.
+    def useRelationNames[E <: Expression](expression: E): E =
+      ReplacedColumns(expression, relationColumns).asInstanceOf[E]
     AggregateRequest(
-      filters.flatMap(splitConjunctivePredicates).map(byRelationNames(_)),
-      group.map(ofScan(_)),
-      functions.map(ofScan(_)),
-      columns.map(byRelationNames(_)))
+      filters.flatMap(splitConjunctivePredicates).map(useRelationNames(_)),
+      group.map(expression => useRelationNames(resolveAliases(expression))),
+      functions.map(function => useRelationNames(resolveAliases(function))),
+      columns.map(useRelationNames(_)))
   }
 
   private def withoutName(column: NamedExpression): Expression = column match {
@@ -68,8 +68,8 @@ private[scan] final class AggregateAnswer(planner: ScanPlanner) extends Predicat
 
 private object AggregateAnswer {
 
-  /** The results of an aggregate as Spark will compute them: a later rule lets it add short decimals as integers. */
-  private def asComputed(aggregate: Aggregate): Seq[NamedExpression] = {
+  /** The results of an aggregate as Spark computes them: a later rule adds short decimals as integers. */
+  private def computedResults(aggregate: Aggregate): Seq[NamedExpression] = {
     val excluded = SQLConf.get.optimizerExcludedRules.toSeq.flatMap(_.split(",").map(_.trim))
     if (excluded.contains(DecimalAggregates.ruleName)) aggregate.aggregateExpressions
     else DecimalAggregates(aggregate) match {
@@ -80,10 +80,10 @@ private object AggregateAnswer {
 }
 
 /**
- * The plan in the place of an aggregate.
+ * Makes the plan that replaces an aggregate.
  *
  * @param results output expressions of the aggregate
- * @param rows    of the answer, or of the partial results that are to be merged
+ * @param rows    rows of the answer, or of the partial results to merge
  */
 private final class AggregateInPlace(
     child: LogicalPlan,
@@ -95,18 +95,19 @@ private final class AggregateInPlace(
 
   def plan: LogicalPlan = answer.rest match {
     case None => planAnswer
-    case Some(rest) => planMerge(rest)
+    case Some(scan) => planMerge(scan)
   }
 
   private def planAnswer: LogicalPlan = {
     val columns = group.toSeq ++ functions
     val values = columns.map(column => AttributeReference(column.sql, column.dataType, column.nullable)())
-    Project(toResults(values, values.drop(group.size)), answered(values))
+    Project(toResults(values, values.drop(group.size)), answeredRows(values))
   }
 
-  /** The answer merged with the partial results of the files that `rest` reads. */
-  private def planMerge(rest: LogicalPlan): LogicalPlan = {
-    // A column with DISTINCT groups the rows that are read: a value that answered files have, too, is then counted once.
+  /** Merges the answer with the partial results of the files that `scan` reads. */
+  private def planMerge(scan: LogicalPlan): LogicalPlan = {
+    // Rows that are read are grouped by the column with DISTINCT. So a value that also stands in answered
+    // files counts once.
     val grouping = group.orElse(functions.find(_.isDistinct).map(_.aggregateFunction.children.head))
     val mergeable = functions.map(MergeableFunction.fromExpression)
     val aggregates = for (function <- mergeable; part <- function.parts) yield part.toAggregateExpression()
@@ -115,28 +116,39 @@ private final class AggregateInPlace(
     val partial = Aggregate(
       grouping.toSeq,
       columns.map(column => Alias(column, column.sql)()),
-      child.transformUp { case _: LeafNode => rest })
-    val remaining = values.drop(grouping.size).iterator
-    val merged = mergeable.map { function =>
-      val parts = if (function.parts.isEmpty) values.take(1) else function.parts.map(_ => remaining.next())
-      function.merge(parts)
-    }
-    Aggregate(values.take(group.size), toResults(values, merged), Union(answered(values), partial))
+      child.transformUp { case _: LeafNode => scan })
+    val merged = mergeParts(mergeable, values.take(1), values.drop(grouping.size))
+    Aggregate(values.take(group.size), toResults(values, merged), Union(answeredRows(values), partial))
   }
 
-  private def answered(values: Seq[Attribute]) =
+  /** Merges each function's own part of `partials`; a function without parts merges `grouping`. */
+  private def mergeParts(
+      mergeable: Seq[MergeableFunction],
+      grouping: Seq[Attribute],
+      partials: Seq[Attribute]): Seq[Expression] = {
+    val merged = Seq.newBuilder[Expression]
+    var start = 0
+    for (function <- mergeable) {
+      val end = start + function.parts.size
+      merged += function.merge(if (function.parts.isEmpty) grouping else partials.slice(start, end))
+      start = end
+    }
+    merged.result()
+  }
+
+  private def answeredRows(values: Seq[Attribute]) =
     AnsweredRows(values, rows.map(InternalRow.fromSeq))(answer.decision)
 
-  /** The results of the aggregate, by a value of the group and one of each function. */
+  /** The results of the aggregate, given the value of the group and the result of each function. */
   private def toResults(values: Seq[Attribute], computed: Seq[Expression]): Seq[NamedExpression] = {
     val replacements = (group ++ functions).zip(values.take(group.size) ++ computed)
     val valueOf = Indexed.entries(replacements) { case (function, value) => function.canonicalized -> value }
-    def replaced(result: Expression): Expression =
+    def replaceFunctions(result: Expression): Expression =
       result.transform { case part if valueOf.contains(part.canonicalized) => valueOf(part.canonicalized) }
     results.map {
       case column: Attribute =>
-        Alias(replaced(column), column.name)(column.exprId, column.qualifier, Some(column.metadata))
-      case other => replaced(other).asInstanceOf[NamedExpression]
+        Alias(replaceFunctions(column), column.name)(column.exprId, column.qualifier, Some(column.metadata))
+      case other => replaceFunctions(other).asInstanceOf[NamedExpression]
     }
   }
 }
@@ -145,7 +157,7 @@ private final class AggregateInPlace(
  * An aggregate function whose partial results can be merged.
  *
  * @param parts partial functions; none for DISTINCT, whose column groups the rows
- * @param merge makes the function of columns with the partial results, or of the column that groups
+ * @param merge makes the result from the columns of the partial results, or from the grouping column
  */
 private final case class MergeableFunction(
     parts: Seq[AggregateFunction],
@@ -153,7 +165,7 @@ private final case class MergeableFunction(
 
 private object MergeableFunction {
 
-  /** A function that `FileMeasure` knows: its sums cannot overflow. */
+  /** Parses a function that `FileMeasure` supports: its sums cannot overflow. */
   def fromExpression(function: AggregateExpression): MergeableFunction =
     if (function.isDistinct)
       MergeableFunction(Nil, groups => Count(groups.head).toAggregateExpression(isDistinct = true))
@@ -178,7 +190,7 @@ private object MergeableFunction {
     case other => throw new IllegalArgumentException(other.prettyName)
   }
 
-  /** The sum of partial sums in their type: Spark's is wider for decimals. */
+  /** The sum of partial sums, in their own type: Spark's type is wider for decimals. */
   private def sum(partial: Attribute): Expression = {
     val wide = Sum(partial).toAggregateExpression()
     if (wide.dataType == partial.dataType) wide else Cast(wide, partial.dataType)

@@ -20,11 +20,11 @@ private[scan] final case class AggregateRequest(
     functions: Seq[AggregateExpression],
     columns: Seq[NamedExpression]) {
 
-  /** Whether any statistics could answer it: listing files for nothing would cost. */
+  /** Whether any statistics could answer the aggregate; asked before files are listed, which costs. */
   def isPossible: Boolean = functions.forall(_.deterministic) && (functions.nonEmpty || grouping.isDefined) &&
     measures((_, _) => Some("")).isDefined
 
-  /** The measures to compute of each file; None where statistics cannot answer some function. */
+  /** The measures to compute for each file, or None if statistics cannot answer some function. */
   def measures(resolver: ColumnResolver): Option[Seq[FileMeasure]] = grouping match {
     case Some(group) if functions.forall(countsRowsOf(group, _)) =>
       FileMeasures.fromGrouping(group, resolver).map(Seq(_))
@@ -32,16 +32,17 @@ private[scan] final case class AggregateRequest(
     case None => Indexed.all(functions.map(FileMeasures.fromFunction(_, resolver)))
   }
 
-  /** Whether partial results can be merged: DISTINCT may be of one column alone. */
+  /** Whether partial results can be merged: at most one column may have DISTINCT. */
   def isMergeable: Boolean = {
-    val ofDistinct = for (function <- functions if function.isDistinct)
+    val distinctFunctions = for (function <- functions if function.isDistinct)
       yield function.aggregateFunction.canonicalized
-    ofDistinct.distinct.size <= 1
+    distinctFunctions.distinct.size <= 1
   }
 
   /**
-   * The rows of the answer: the value of the group, if there is one, and then a value of each function or part of one. To be merged
-   * with others, each distinct value has a row, and the other parts stand in a row with NULL, which DISTINCT does not count.
+   * The rows of the answer. A row has the value of the group, if there is one, and then a value for each
+   * function or part. Where parts are merged, each distinct value has its own row. The other parts stand in
+   * one row with NULL, which DISTINCT does not count.
    */
   def rows(totals: Seq[Any]): Seq[Seq[Any]] = grouping match {
     case None => rowsOfDistinctValues(totals).getOrElse(Seq(totals))
@@ -52,10 +53,10 @@ private[scan] final case class AggregateRequest(
   }
 
   private def rowsOfDistinctValues(totals: Seq[Any]): Option[Seq[Seq[Any]]] = {
-    val others = totals.filterNot(_.isInstanceOf[DifferentValues])
-    val noOthers = Seq.fill(others.size)(null)
+    val otherTotals = totals.filterNot(_.isInstanceOf[DifferentValues])
+    val nulls = Seq.fill(otherTotals.size)(null)
     totals.collectFirst { case DifferentValues(values) =>
-      (null +: others) +: values.map(_ +: noOthers)
+      (null +: otherTotals) +: values.map(_ +: nulls)
     }
   }
 

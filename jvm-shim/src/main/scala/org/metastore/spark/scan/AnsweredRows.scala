@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy}
 
 import org.metastore.spark.pruning.ScanDecision
 
-/** The rows that statistics answer in the place of an aggregate and its scan; the decision says for which files. */
+/** The rows that replace an aggregate and its scan. The decision lists the files that they answer for. */
 final case class AnsweredRows(output: Seq[Attribute], rows: Seq[InternalRow])(val decision: ScanDecision)
   extends LeafNode {
   override protected def otherCopyArgs: Seq[AnyRef] = Seq(decision)
