@@ -16,18 +16,18 @@ import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.Values
 
-/** The keys of a join's other side as a conjunct; None until they are collected, where that failed, and where there are too many. */
+/** The keys of a join's other side as a conjunct; None if not collected yet, too many, or unavailable. */
 private[scan] final class JoinKeyValues extends Serializable {
   @transient @volatile private var condition: Option[Expression] = None
 
-  def conjunct: Option[Expression] = Option(condition).flatten // it is null where it was sent to
+  def conjunct: Option[Expression] = Option(condition).flatten // null after deserialization
 
   def set(conjunct: Option[Expression]): Unit = condition = conjunct
 }
 
 /**
- * Among the data filters of a file scan: its column has one of the values that a sub-query collects. Spark runs the sub-query
- * before the scan lists its files; no row is put through it.
+ * A data filter of a file scan: the column has one of the values that a sub-query collects. Spark runs the
+ * sub-query before the scan lists its files. The filter is never evaluated on rows.
  */
 private[scan] final case class JoinKeyFilter(
     child: Expression,
@@ -56,42 +56,42 @@ private[scan] final case class JoinKeyFilter(
     })
 }
 
-/** Takes the filters of joins from where rows would pass them to the scans whose files they choose. */
+/** Moves the filters by join keys from the rows to the scans whose files they choose. */
 private[scan] object JoinKeyFilter extends PredicateHelper {
 
-  /** Most keys that are looked for in a file's statistics. */
+  /** Most keys that are looked up in a file's statistics. */
   val MostKeys: Int = Values.MostLookedUp
 
-  /** The condition that a column has one of these values; None where they are too many. */
+  /** The condition that a column has one of these values, or None if there are too many. */
   def conjunct(column: Expression, keys: Array[Any]): Option[Expression] = {
     val distinct = keys.iterator.filter(_ != null).toSet
     Optional.when(distinct.size <= MostKeys)(InSet(column, distinct))
   }
 
-  /** A condition like that on keys, before these are there; None for types whose values have no order in statistics. */
+  /** An example of the condition on keys, before they are known; None for types without bounds. */
   def example(key: Expression): Option[Expression] =
     Optional.when(TypePromotion.hasBounds(key.dataType))(InSet(key, Set(Literal.default(key.dataType).value)))
 
-  /** Whether a scan is going to get keys. */
-  def isIn(scan: FileSourceScanExec): Boolean = scan.dataFilters.exists(isOfJoin)
+  /** Whether a scan will get keys. */
+  def isIn(scan: FileSourceScanExec): Boolean = scan.dataFilters.exists(isKeyFilter)
 
   /** The plan with the filters by keys at its scans, and nowhere else. */
   def moveToScans(plan: SparkPlan): SparkPlan = plan.transformUp {
     case filter @ FilterExec(condition, child) if condition.exists(_.isInstanceOf[DynamicPruning]) =>
-      val (keys, others) = splitConjunctivePredicates(condition).partition(isOfJoin)
-      val scan = addTo(child, keys)
-      if (others.isEmpty) scan
-      else WithTags(filter.copy(condition = others.reduceLeft(And(_, _)), child = scan), filter)
+      val (keyFilters, remaining) = splitConjunctivePredicates(condition).partition(isKeyFilter)
+      val scan = addTo(child, keyFilters)
+      if (remaining.isEmpty) scan
+      else WithTags(filter.copy(condition = remaining.reduceLeft(And(_, _)), child = scan), filter)
   }
 
-  private def addTo(plan: SparkPlan, keys: Seq[Expression]): SparkPlan = plan match {
+  private def addTo(plan: SparkPlan, filters: Seq[Expression]): SparkPlan = plan match {
     case scan: FileSourceScanExec =>
-      withFilters(scan, scan.dataFilters ++ keys.filter(_.references.subsetOf(scan.outputSet)))
-    case _: FilterExec | _: ProjectExec => plan.withNewChildren(plan.children.map(addTo(_, keys)))
+      withFilters(scan, scan.dataFilters ++ filters.filter(_.references.subsetOf(scan.outputSet)))
+    case _: FilterExec | _: ProjectExec => plan.withNewChildren(plan.children.map(addTo(_, filters)))
     case other => other
   }
 
-  /** The scan with filters whose keys its index gets; without those that Spark found not to be worth it. */
+  /** Replaces Spark's filters by keys with ours; drops those that Spark found not worth running. */
   def bind(scan: FileSourceScanExec): FileSourceScanExec =
     if (!scan.dataFilters.exists(isReady)) scan
     else withFilters(
@@ -104,7 +104,7 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
         case other => Some(other)
       })
 
-  /** A table format's scan with columns in place of expressions in its filters: Spark passes a scan no others. */
+  /** Replaces expressions in the filters of a table format's scan with columns: Spark passes on no others. */
   def bind(scan: BatchScanExec): BatchScanExec = {
     def nameOf(key: Expression) = PrunedScan.fromScan(scan.scan).flatMap(_.nameOf(key))
     val filters = scan.runtimeFilters.map {
@@ -119,7 +119,7 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
     else WithTags(CaseClassCopy(scan, "runtimeFilters" -> filters), scan)
   }
 
-  /** The keys that the filters of a scan collect. */
+  /** The keys that a scan's filters collect. */
   def valuesOf(scan: FileSourceScanExec): Seq[JoinKeyValues] =
     scan.dataFilters.collect { case filter: JoinKeyFilter => filter.keys }
 
@@ -128,7 +128,7 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
     case other => other.isInstanceOf[DynamicPruningExpression]
   }
 
-  private def isOfJoin(filter: Expression): Boolean =
+  private def isKeyFilter(filter: Expression): Boolean =
     filter.isInstanceOf[DynamicPruning] || filter.isInstanceOf[JoinKeyFilter]
 
   private def withFilters(scan: FileSourceScanExec, filters: Seq[Expression]): FileSourceScanExec =

@@ -15,23 +15,27 @@ import org.metastore.spark.tables.{DelegateProxy, FileRelation, TableFormats}
 /** The side of a join whose keys choose files of the other side. */
 private[scan] sealed abstract class JoinKeySide(plan: LogicalPlan, keys: Seq[Expression]) {
 
-  /** Whether each run of the side has the same keys. A filter that waits for another sub-query may wait for its own thread. */
+  /** Whether each run of the side returns the same keys. A sub-query in it might wait for its own thread. */
   final def isRepeatable: Boolean = isFixed(keys) && !plan.exists(!isFixed(_))
 
   protected def isFixed(expressions: Seq[Expression]): Boolean =
-    expressions.map(withoutCounters).forall { one =>
-      one.deterministic && !one.exists(_.isInstanceOf[PlanExpression[_]])
+    expressions.map(withoutCounters).forall { expression =>
+      expression.deterministic && !expression.exists(_.isInstanceOf[PlanExpression[_]])
     }
 
   protected def isFixed(node: LogicalPlan): Boolean
 
-  /** Whether the keys are worth their collection for a scan; `isOfCommand`: which reads the target of a command. */
-  def isFor(scan: LogicalPlan, isOfCommand: Boolean): Boolean
+  /**
+   * Whether collecting the keys pays off for this scan.
+   *
+   * @param isCommandTarget whether the scan reads the target of a command
+   */
+  def isWorthIt(scan: LogicalPlan, isCommandTarget: Boolean): Boolean
 
-  /** The filter of a key of the other side by the key at a place. */
-  def filter(key: Expression, place: Int): Expression
+  /** Makes the filter of a key of the other side by key number `index` of this side. */
+  def filter(key: Expression, index: Int): Expression
 
-  /** Whether there are few keys, and fewer rows than in a scan. */
+  /** Whether the side has few rows, and fewer than a scan. */
   protected final def isSmallFor(scan: LogicalPlan): Boolean = plan.stats.rowCount match {
     case Some(rows) => rows <= JoinKeyFilter.MostKeys && scan.stats.rowCount.forall(_ > rows)
     case None => plan.stats.sizeInBytes < scan.stats.sizeInBytes
@@ -42,11 +46,11 @@ private[scan] sealed abstract class JoinKeySide(plan: LogicalPlan, keys: Seq[Exp
   }
 }
 
-/** The keys in the broadcast of the join, if it makes one: nothing is run for the filter alone. */
+/** The keys from the broadcast of the join. If the join has none, no query runs for the filter alone. */
 private[scan] final class BroadcastKeys(plan: LogicalPlan, keys: Seq[Expression])
   extends JoinKeySide(plan, keys) {
 
-  // A LIMIT or a sample may take other rows the next time, and other nodes may do anything.
+  // A LIMIT or a sample may return other rows in the next run. Other nodes are not known to be repeatable.
   override protected def isFixed(node: LogicalPlan): Boolean = node match {
     case _: Project | _: Filter | _: Join | _: Aggregate | _: Union => isFixed(node.expressions)
     case _: DataSourceV2ScanRelation | _: LocalRelation | _: OneRowRelation | _: Range => true
@@ -54,25 +58,22 @@ private[scan] final class BroadcastKeys(plan: LogicalPlan, keys: Seq[Expression]
     case other => FileRelation.unapply(other).isDefined
   }
 
-  override def isFor(scan: LogicalPlan, isOfCommand: Boolean): Boolean = isSmallFor(scan)
+  override def isWorthIt(scan: LogicalPlan, isCommandTarget: Boolean): Boolean = isSmallFor(scan)
 
-  override def filter(key: Expression, place: Int): Expression =
-    JoinKeySubquery(key, plan, keys, place, onlyInBroadcast = true)
+  override def filter(key: Expression, index: Int): Expression =
+    JoinKeySubquery(key, plan, keys, index, onlyInBroadcast = true)
 }
 
-/**
- * The keys by a query of their own, for the target of a command: of an outer join, and of an anti join, Spark broadcasts the side
- * that would lose files.
- */
+/** Collects the keys by a separate query, for commands: outer and anti joins do not broadcast this side. */
 private[scan] final class QueriedKeys(plan: LogicalPlan, keys: Seq[Expression])
   extends JoinKeySide(plan, keys) {
   import QueriedKeys._
 
-  // What users write need not be deterministic, whatever it says.
+  // A user's function may claim to be deterministic without being so.
   override protected def isFixed(expressions: Seq[Expression]): Boolean =
     super.isFixed(expressions) && !expressions.exists(_.exists(_.isInstanceOf[UserDefinedExpression]))
 
-  // A second run may see newer data, compute a cache again, or add doubles in another order.
+  // A second run may read newer data, compute a cache again, or add doubles in another order.
   override protected def isFixed(node: LogicalPlan): Boolean = node match {
     case _: Project | _: Filter | _: Join | _: Union => isFixed(node.expressions)
     case scan: DataSourceV2ScanRelation =>
@@ -83,29 +84,30 @@ private[scan] final class QueriedKeys(plan: LogicalPlan, keys: Seq[Expression])
     case _ => false
   }
 
-  override def isFor(scan: LogicalPlan, isOfCommand: Boolean): Boolean =
-    isOfCommand && isSmallFor(scan) && isCheapFor(scan)
+  override def isWorthIt(scan: LogicalPlan, isCommandTarget: Boolean): Boolean =
+    isCommandTarget && isSmallFor(scan) && isCheapFor(scan)
 
-  /** Whether the side reads little beside a scan: it is read once more for each key. */
+  /** Whether the side reads little compared to a scan: it is read once more for each key. */
   private def isCheapFor(scan: LogicalPlan): Boolean =
     plan.collectLeaves().map(bytesToRead).sum * keys.size * CheapShare <= scan.stats.sizeInBytes
 
-  /** One key more than may be used tells that there are too many. A command compares the rows that it counts in its queries. */
-  override def filter(key: Expression, place: Int): Expression = {
+  override def filter(key: Expression, index: Int): Expression = {
+    // A command compares the numbers of rows that its queries count. This extra run must not count again.
     val rows = plan.transform { case node => node.mapExpressions(withoutCounters(_)) }
-    val column = Alias(keys(place), "key")()
-    val present = Filter(IsNotNull(column.toAttribute), Project(Seq(column), rows))
-    val distinct = Aggregate(Seq(column.toAttribute), Seq(column.toAttribute), present)
+    val column = Alias(keys(index), "key")()
+    val notNull = Filter(IsNotNull(column.toAttribute), Project(Seq(column), rows))
+    val distinct = Aggregate(Seq(column.toAttribute), Seq(column.toAttribute), notNull)
+    // One key more than allowed shows that there are too many.
     val most = Literal(JoinKeyFilter.MostKeys + 1)
-    val bounded = GlobalLimit(most, LocalLimit(most, distinct))
-    JoinKeySubquery(key, bounded, Seq(column.toAttribute), 0, onlyInBroadcast = false)
+    val limited = GlobalLimit(most, LocalLimit(most, distinct))
+    JoinKeySubquery(key, limited, Seq(column.toAttribute), 0, onlyInBroadcast = false)
   }
 }
 
 private object QueriedKeys {
   private val CheapShare = 4
 
-  /** Whether a relation lists the same files again, and reads all of them. */
+  /** Whether each read of a relation lists the same files, and reads all of them. */
   private def isPinned(relation: LogicalRelation): Boolean = relation match {
     case FileRelation(files) => readsAll(files) && (isListed(relation, files) || ScanFormats.isPinned(files))
     case _ => false

@@ -20,14 +20,15 @@ import org.metastore.spark.reason.Optional
 import org.metastore.spark.tables.FileRelation
 
 /**
- * Lets the keys of the small side of an equi-join choose the data files of the other side when the query runs: puts Spark's own
- * filter of dynamic partition pruning above scans of ours, once joins are ordered. It leaves out files, never a row that is used.
+ * Lets the keys of the small side of an equi-join choose the data files of the other side when the query
+ * runs. After joins are ordered, it puts Spark's own filter of dynamic partition pruning above scans of ours.
+ * The filter drops files, never a row that the query uses.
  */
 final class JoinPruningRule extends Rule[LogicalPlan] {
   import JoinPruningRule._
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (!isWanted || plan.isStreaming || PlanScope.isCorrelated(plan)) plan
+    if (!isEnabled || plan.isStreaming || PlanScope.isCorrelated(plan)) plan
     else ScanPlanner.recover("A join", plan) {
       val planner = ScanPlanner.logical(
         SparkSession.active,
@@ -41,11 +42,11 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
 
   private def settings = new MetastoreConf(conf)
 
-  // Only that rule of Spark plans the filters.
-  private def isWanted: Boolean =
+  // Only Spark's rule of dynamic partition pruning plans the filters.
+  private def isEnabled: Boolean =
     settings.pruningJoinEnabled && conf.dynamicPartitionPruningEnabled && conf.exchangeReuseEnabled
 
-  /** A MERGE that only inserts, where keys may choose among the files of its target. */
+  /** The MERGE that only inserts, if keys may choose among the files of its target. */
   private def insertingMerge(plan: LogicalPlan): Option[InsertingMerge] =
     InsertingMerge.fromPlan(plan).filter(_.pruning(settings).byKeys)
 
@@ -70,7 +71,7 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
     case other => other
   }
 
-  /** The probe with a filter for each key that reaches a scan; None where there is none. */
+  /** Adds a filter for each key that reaches a scan of the probe side; None if no key does. */
   private def pruneSide(
       target: KeyTarget,
       probe: LogicalPlan,
@@ -80,8 +81,8 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
     else {
       var pruned = Option.empty[LogicalPlan]
       for (i <- keys.indices) {
-        val filtered = target.above(pruned.getOrElse(probe), keys(i)) { (scan, key) =>
-          Optional.when(side.isFor(scan, target.isOfCommand(scan)))(side.filter(key, i))
+        val filtered = target.addFilterAboveScan(pruned.getOrElse(probe), keys(i)) { (scan, key) =>
+          Optional.when(side.isWorthIt(scan, target.isCommandTarget(scan)))(side.filter(key, i))
         }
         if (filtered.isDefined) pruned = filtered
       }
@@ -92,10 +93,13 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
 object JoinPruningRule {
   private val Pruned = TreeNodeTag[Boolean]("metastore.join.pruned")
 
-  /** Adds the rule to those that Spark runs last: joins are ordered, scans are built, and Spark's own filters of this kind are in place. */
+  /**
+   * Adds the rule to those that Spark runs last: then joins are ordered, scans are built, and Spark has added
+   * its own filters of dynamic partition pruning.
+   */
   def register(session: SparkSession): Unit = {
     val methods = session.sessionState.experimentalMethods
-    methods.synchronized { // queries of one session may be planned side by side
+    methods.synchronized { // queries of one session may be planned at the same time
       if (!methods.extraOptimizations.exists(_.isInstanceOf[JoinPruningRule]))
         methods.extraOptimizations :+= new JoinPruningRule
     }
@@ -117,46 +121,49 @@ object JoinPruningRule {
     }
 }
 
-/** Finds the scan of ours that a join key comes from, below nodes that let a filter by the key pass. */
+/** Finds our scan that a join key comes from, below nodes through which a filter can move. */
 private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingMerge]) {
 
-  /** Makes the filter of a scan by a key; None if it makes none. */
+  /** Makes the filter of a scan by a key, or None. */
   type MakeFilter = (LogicalPlan, Expression) => Option[Expression]
 
-  /** The plan with a filter directly above the scan; None where the key does not reach one, or `filter` makes none. */
-  def above(plan: LogicalPlan, key: Expression)(filter: MakeFilter): Option[LogicalPlan] =
+  /** Adds a filter directly above the scan; None if the key reaches no scan, or `makeFilter` returns None. */
+  def addFilterAboveScan(plan: LogicalPlan, key: Expression)(makeFilter: MakeFilter): Option[LogicalPlan] =
     plan match {
       case project: Project if project.projectList.forall(_.deterministic) || numbersTarget(project) =>
         val keyBelow = RowFilters.below(project.projectList, key)
-        for (child <- above(project.child, keyBelow)(filter)) yield project.copy(child = child)
-      case whole @ Filter(condition, scan) if condition.deterministic && isTarget(scan) =>
-        for (added <- filterOf(scan, key)(filter))
-          yield whole.copy(And(condition, added), withKeys(scan))
-      case other: Filter if other.condition.deterministic =>
-        for (child <- above(other.child, key)(filter)) yield other.copy(child = child)
-      case join: Join if isFixed(join) => aboveSide(join, key)(filter)
+        for (child <- addFilterAboveScan(project.child, keyBelow)(makeFilter))
+          yield project.copy(child = child)
+      case filter @ Filter(condition, scan) if condition.deterministic && isTarget(scan) =>
+        for (keyFilter <- filterOfScan(scan, key)(makeFilter))
+          yield filter.copy(And(condition, keyFilter), withKeys(scan))
+      case filter: Filter if filter.condition.deterministic =>
+        for (child <- addFilterAboveScan(filter.child, key)(makeFilter)) yield filter.copy(child = child)
+      case join: Join if isFixed(join) => addFilterInJoin(join, key)(makeFilter)
       case scan if isTarget(scan) =>
-        for (added <- filterOf(scan, key)(filter)) yield Filter(added, withKeys(scan))
+        for (keyFilter <- filterOfScan(scan, key)(makeFilter)) yield Filter(keyFilter, withKeys(scan))
       case _ => None
     }
 
-  /** The join with a filter on the side that has the key. */
-  private def aboveSide(join: Join, key: Expression)(filter: MakeFilter): Option[LogicalPlan] =
+  /** Adds a filter on the side of a join that has the key. */
+  private def addFilterInJoin(join: Join, key: Expression)(makeFilter: MakeFilter): Option[LogicalPlan] =
     if (key.references.subsetOf(join.left.outputSet) && keepsLeft(join.joinType))
-      for (left <- above(join.left, key)(filter)) yield WithTags(join.copy(left = left), join)
+      for (left <- addFilterAboveScan(join.left, key)(makeFilter))
+        yield WithTags(join.copy(left = left), join)
     else if (key.references.subsetOf(join.right.outputSet) && keepsRight(join.joinType))
-      for (right <- above(join.right, key)(filter)) yield WithTags(join.copy(right = right), join)
+      for (right <- addFilterAboveScan(join.right, key)(makeFilter))
+        yield WithTags(join.copy(right = right), join)
     else None
 
-  /** Whether a plan adds no more to the target of a MERGE than numbers and file names, by which the command knows its rows. */
+  // A MERGE adds row numbers and file names to its target, to identify the rows.
   private def numbersTarget(plan: LogicalPlan): Boolean = plan match {
     case Project(list, child) => list.forall(RowFilters.isPlain) && numbersTarget(child)
     case Filter(condition, child) => condition.deterministic && numbersTarget(child)
-    case scan => isOfCommand(scan)
+    case scan => isCommandTarget(scan)
   }
 
-  /** Whether a scan reads the table whose rows a command looks for. */
-  def isOfCommand(plan: LogicalPlan): Boolean = plan match {
+  /** Whether a scan reads the table whose rows a command changes. */
+  def isCommandTarget(plan: LogicalPlan): Boolean = plan match {
     case scan: DataSourceV2ScanRelation =>
       RowLevelTarget.isRead(scan.relation) || inserting.exists(_.reads(scan.relation))
     case FileRelation(files) => ScanMark.permit(files).exists(_.command.isDefined)
@@ -165,16 +172,16 @@ private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingM
 
   private def isFixed(join: Join): Boolean = join.condition.forall(_.deterministic)
 
-  private def filterOf(scan: LogicalPlan, key: Expression)(filter: MakeFilter): Option[Expression] = {
+  private def filterOfScan(scan: LogicalPlan, key: Expression)(makeFilter: MakeFilter): Option[Expression] = {
     val plainKey = withoutNormalization(key)
-    if (isPrunable(scan, plainKey)) filter(scan, plainKey) else None
+    if (isPrunable(scan, plainKey)) makeFilter(scan, plainKey) else None
   }
 
-  // A filter on columns of one side may go below a join that neither adds rows to that side nor makes nulls of its columns.
+  // A filter on one side may move below a join that adds neither rows nor nulls to that side.
   private val keepsLeft: Set[JoinType] = Set(Inner, Cross, LeftOuter, LeftSemi, LeftAnti)
   private val keepsRight: Set[JoinType] = Set(Inner, Cross, RightOuter)
 
-  // The rules of pruning take all NaN for one value, and so both zeros.
+  // The rules of pruning treat all NaN as one value, and both zeros as one value.
   private def withoutNormalization(key: Expression): Expression = key.transform {
     case KnownFloatingPointNormalized(NormalizeNaNAndZero(child)) => child
   }
@@ -191,21 +198,21 @@ private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingM
     case other => other
   }
 
-  /** Whether files can be skipped by the values of a key: a column, or an expression with a rule or with statistics. */
+  /** Whether files can be skipped by a key: a column, or an expression with a rule or with statistics. */
   private def isPrunable(scan: LogicalPlan, key: Expression): Boolean =
-    isOfColumns(scan, key) && JoinKeyFilter.example(key).exists(isKnown(scan, _))
+    isOverColumns(scan, key) && JoinKeyFilter.example(key).exists(hasStatistics(scan, _))
 
-  private def isOfColumns(scan: LogicalPlan, key: Expression): Boolean =
+  private def isOverColumns(scan: LogicalPlan, key: Expression): Boolean =
     key.references.nonEmpty && key.references.subsetOf(scan.outputSet) &&
-      !key.references.exists(isOfPartition(scan, _))
+      !key.references.exists(isPartitionColumn(scan, _))
 
-  private def isKnown(scan: LogicalPlan, conjunct: Expression): Boolean =
-    RelationAdapters.all.iterator.flatMap(_.columns(scan, planner)).exists { known =>
-      FilterCompiler.compile(Seq(conjunct), known.resolver).columns.nonEmpty
+  private def hasStatistics(scan: LogicalPlan, conjunct: Expression): Boolean =
+    RelationAdapters.all.iterator.flatMap(_.columns(scan, planner)).exists { columns =>
+      FilterCompiler.compile(Seq(conjunct), columns.resolver).columns.nonEmpty
     }
 
-  // Partitions are chosen by Spark itself.
-  private def isOfPartition(scan: LogicalPlan, column: Attribute): Boolean = scan match {
+  // Spark itself chooses partitions.
+  private def isPartitionColumn(scan: LogicalPlan, column: Attribute): Boolean = scan match {
     case FileRelation(files) => files.partitionSchema.fieldNames.exists(conf.resolver(_, column.name))
     case other => other.isInstanceOf[LogicalRelation]
   }

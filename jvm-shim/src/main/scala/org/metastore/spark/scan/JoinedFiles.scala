@@ -20,7 +20,7 @@ private[scan] final class JoinedFiles(
   lazy val verdict: ScanDecision.Verdict =
     ScanDecision.Verdict(filter.evaluate(statistics), filter.conjuncts.map(ConjunctText(_)))
 
-  /** The files of which a test is true. */
+  /** The files that pass a test. */
   def where(test: Int => Boolean): BitSet = FileSets.where(files.length)(test)
 
   def deletedRows(file: Int): DeletedRows = files(file).deleted
@@ -31,35 +31,35 @@ private[scan] final class JoinedFiles(
     Array.tabulate(listed.length)(i => if (listed(i) >= 0) listed(i) else statistics.rows(i))
   }
 
-  /** The rows of some files, by file; -1: unknown. */
-  def rowsOf(some: BitSet): Map[Int, Long] = Indexed.entries(some.stream.toArray) { file =>
+  /** The rows of these files, by file; -1: unknown. */
+  def rowsOf(selected: BitSet): Map[Int, Long] = Indexed.entries(selected.stream.toArray) { file =>
     file -> files(file).rows.getOrElse(statistics.rows(file))
   }
 
-  /** Files of which the table format counts other rows: the statistics are not of these files. */
+  /** Files whose row count in the table format differs from that in the statistics. */
   lazy val contradictoryFiles: BitSet = {
     val listed = scan.listedRows
     where(i => listed(i) >= 0 && statistics.rows(i) >= 0 && listed(i) != statistics.rows(i))
   }
 
   /**
-   * The files whose live rows are proven to match, all of them, where it is known how many rows deletes take away. A format that
-   * counts rows must count as many as the statistics.
+   * The files whose live rows all match, if the number of deleted rows is known. If the format counts rows,
+   * the statistics must have the same count.
    */
   def matchingFiles: BitSet = {
-    val proven = filter.allRowsMatch(statistics)
+    val matching = filter.allRowsMatch(statistics)
     where { i =>
-      proven.get(i) && files(i).deleted.isKnown && !files(i).hasChanges && statistics.rows(i) >= 0 &&
+      matching.get(i) && files(i).deleted.isKnown && !files(i).hasChanges && statistics.rows(i) >= 0 &&
       files(i).rows.forall(_ == statistics.rows(i))
     }
   }
 
-  /** The matching files of which every reader returns all live rows. */
+  /** The matching files whose live rows every reader returns. */
   def filesToCount: BitSet =
     if (filter.conjuncts.exists(JoinedFiles.namesZero)) FileSets.without(matchingFiles, filesWithZeros)
     else matchingFiles
 
-  // Readers of Parquet tell the zeros apart, and leave out rows of the one that is not named.
+  // Readers of Parquet distinguish the zeros, and lose rows with the zero that the filter does not name.
   private def filesWithZeros: BitSet = {
     val doubles = filter.columns.filter(use => use.dataType == FloatType || use.dataType == DoubleType)
     val summaries = doubles.map(use => statistics.column(use.key, use.dataType))
@@ -81,8 +81,8 @@ private object JoinedFiles {
   }
 
   private def mayHoldZero(bounds: Bounds, file: Int): Boolean = bounds match {
-    case known: LongBounds if known.hasBoth(file) =>
-      known.lo(file) <= DoubleOrder.Zero && known.hi(file) >= DoubleOrder.Zero
+    case bounds: LongBounds if bounds.hasBoth(file) =>
+      bounds.lo(file) <= DoubleOrder.Zero && bounds.hi(file) >= DoubleOrder.Zero
     case _ => true
   }
 }
