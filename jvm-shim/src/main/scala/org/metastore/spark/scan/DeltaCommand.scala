@@ -12,40 +12,41 @@ import org.metastore.spark.tables.{DeltaTable, FileRelation, Reflection}
 /**
  * An UPDATE, DELETE or MERGE of a Delta table, which Delta runs as several queries.
  *
- * The first query finds the files with rows to change, and aggregates these rows. It may leave out files without such a row. What
- * later queries read is removed from the table: they are not changed.
+ * The first query finds the files with rows to change, and aggregates these rows. It may skip files without
+ * such a row. Later queries read the files that the command removes from the table: their scans are not
+ * changed.
  */
 private[scan] object DeltaCommand {
-  private val FilesOfCommand = "org.apache.spark.sql.delta.files.TahoeBatchFileIndex"
+  private val CommandIndex = "org.apache.spark.sql.delta.files.TahoeBatchFileIndex"
   private val RowCounter = "org.apache.spark.sql.delta.metric.IncrementMetric"
   private val actions = Set("delete", "update", "batch") // "batch" is MERGE's
   private val ChangeType = "_change_type" // rows of a change feed are aggregated, too
   private val Key = "metastore.command"
   private val Transaction = "org.apache.spark.sql.delta.OptimisticTransaction"
 
-  /** Marks the relations in which a command looks for its files. */
+  /** Marks the relations in which a command finds its files. */
   def mark(plan: LogicalPlan, session: SparkSession): LogicalPlan =
-    if (!isQueryOf(plan) || writesChanges(plan)) plan
+    if (!isCommandQuery(plan) || writesChanges(plan)) plan
     else plan.transform {
       case aggregate: Aggregate => aggregate.mapChildren(markRelations(_, session))
-      // A MERGE that only inserts asks for the rows of its source without a match.
+      // A MERGE that only inserts reads the source rows without a match.
       case join: Join if join.joinType == LeftAnti =>
         WithTags(join.copy(right = markRelations(join.right, session)), join)
     }
 
   private def markRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan = plan.transform {
-    case relation: LogicalRelation if isOfCommand(relation) =>
-      ScanPlanner.recover(relation.nodeName, relation: LogicalPlan)(marked(relation, session))
+    case relation: LogicalRelation if isCommandTarget(relation) =>
+      ScanPlanner.recover(relation.nodeName, relation: LogicalPlan)(markRelation(relation, session))
   }
 
-  /** Whether a query is one by which Delta runs a command. */
-  def isQueryOf(plan: LogicalPlan): Boolean = plan.exists(isOfCommand)
+  /** Whether Delta runs a command by this query. */
+  def isCommandQuery(plan: LogicalPlan): Boolean = plan.exists(isCommandTarget)
 
-  /** How a command may find its files, where the relation is the one in which it looks for them. */
+  /** The allowed ways to find a command's files in this relation, or None if the relation is not marked. */
   def markOf(relation: HadoopFsRelation): Option[RowLevelPruning] =
     relation.options.get(Key).flatMap(RowLevelPruning.named)
 
-  /** Whether an expression is its child, and counts rows. */
+  /** Whether an expression returns its child, and counts rows. */
   def countsRows(expression: Expression): Boolean = expression.getClass.getName == RowCounter
 
   /** Whether the query is part of a write to a Delta table: MERGE, INSERT .. SELECT, CTAS. */
@@ -55,16 +56,16 @@ private[scan] object DeltaCommand {
     Reflection.call[Option[_]](companion, "getActive").isDefined
   }
 
-  private def isOfCommand(plan: LogicalPlan): Boolean = plan match {
+  private def isCommandTarget(plan: LogicalPlan): Boolean = plan match {
     case FileRelation(files) =>
-      files.location.getClass.getName == FilesOfCommand &&
+      files.location.getClass.getName == CommandIndex &&
       actions(Reflection.call[String](files.location, "actionType")) && isInsideWrite(files)
     case _ => false
   }
 
   private def writesChanges(plan: LogicalPlan): Boolean = plan.exists(_.output.exists(_.name == ChangeType))
 
-  private def marked(relation: LogicalRelation, session: SparkSession): LogicalPlan = relation match {
+  private def markRelation(relation: LogicalRelation, session: SparkSession): LogicalPlan = relation match {
     case FileRelation(files) if markOf(files).isEmpty =>
       val allowed =
         RowLevelPruning.allowed(

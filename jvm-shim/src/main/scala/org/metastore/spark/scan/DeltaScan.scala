@@ -34,11 +34,11 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
   private lazy val schema = table.schema(None)
 
   override def resolver(statistics: Manifest): ColumnResolver = {
-    val same = SQLConf.get.resolver
-    (root, path) => DeltaTable.key(schema, root.name +: path, same)
+    val isSameName = SQLConf.get.resolver
+    (root, path) => DeltaTable.key(schema, root.name +: path, isSameName)
   }
 
-  // Delta must find its own index in the relation until its filter of deleted rows is in place.
+  // Until Delta has added its filter of deleted rows, it must find its own index in the relation.
   override def restriction(settings: MetastoreConf): Option[Reason] =
     if (command.isEmpty && !settings.pruneInsideWrites && DeltaCommand.isInsideWrite(relation))
       Some(Reason(ReasonCode.InsideWrite))
@@ -75,23 +75,23 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
       yield ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
 
   override def countRows(files: IndexedSeq[ScanFile]): IndexedSeq[ScanFile] = {
-    val counted = Indexed.by(deltaFiles)(file => (file.path, file.size))
-    files.map(file => counted.getOrElse((file.path, file.size), file))
+    val filesWithRows = Indexed.by(deltaFiles)(file => (file.path, file.size))
+    files.map(file => filesWithRows.getOrElse((file.path, file.size), file))
   }
 
-  // Listeners know no scan in which a command looks for its files.
+  // Listeners do not recognize a scan in which a command finds its files.
   override def recognizable(index: FileIndex): FileIndex =
     if (command.isDefined) index else IndexStandIn.create(index, relation.location)
 
   private def scan: AnyRef = Reflection.call[AnyRef](relation.location, "preparedScan")
 
-  private def chosen: scala.collection.Seq[AnyRef] =
+  private def chosenFiles: scala.collection.Seq[AnyRef] =
     if (command.isDefined) Reflection.call[scala.collection.Seq[AnyRef]](relation.location, "addFiles")
     else Reflection.call[scala.collection.Seq[AnyRef]](scan, "files")
 
   /** The files that Delta has chosen for the query. */
   private def deltaFiles: IndexedSeq[ScanFile] =
-    table.files(chosen).toIndexedSeq.map { file =>
+    table.files(chosenFiles).toIndexedSeq.map { file =>
       ScanFile(
         file.path,
         file.size,
@@ -128,10 +128,10 @@ private[scan] object DeltaScan extends ScanFormat {
   /** A partition column whose values in the log can be read. */
   private final case class PartitionColumn(name: String, key: String, dataType: DataType)
 
-  /** Whether all writers write values of a type into the log in one way. */
+  /** Whether all writers write values of a type into the log in the same form. */
   private def isPlain(dataType: DataType): Boolean = dataType != TimestampType && dataType != BinaryType
 
-  /** The value of a partition column by its text in the log; an empty text is null. */
+  /** Parses the value of a partition column from its text in the log; an empty text is null. */
   private def literal(text: String, dataType: DataType): Option[Literal] =
     if (text == null || text.isEmpty) Some(Literal(null, dataType))
     else {
@@ -139,20 +139,20 @@ private[scan] object DeltaScan extends ScanFormat {
       Option(cast.eval()).map(Literal(_, dataType))
     }
 
-  /** The Delta table behind a relation, if Delta has chosen its files. */
+  /** Finds the Delta table behind a relation, if Delta has chosen its files. */
   override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
     Optional.when(isPinned(relation) || DeltaCommand.markOf(relation).isDefined)(new DeltaScan(
       relation,
       label))
 
-  override def isOfCommand(query: LogicalPlan): Boolean = DeltaCommand.isQueryOf(query)
+  override def isCommandQuery(query: LogicalPlan): Boolean = DeltaCommand.isCommandQuery(query)
   override def isPinned(relation: HadoopFsRelation): Boolean = relation.location.getClass.getName == Prepared
   override def countsRows(expression: Expression): Boolean = DeltaCommand.countsRows(expression)
 
   override def prepareRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan =
     DeltaCommand.mark(chooseFiles(plan, session), session)
 
-  // Delta's own rule finds nothing left to do then.
+  // Delta's own rule then has nothing to do.
   private def chooseFiles(plan: LogicalPlan, session: SparkSession): LogicalPlan =
     if (plan.isInstanceOf[Subquery] || !plan.exists(isUnprepared)) plan
     else {

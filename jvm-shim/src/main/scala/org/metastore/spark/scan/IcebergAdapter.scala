@@ -20,15 +20,18 @@ import org.metastore.spark.tables.{DelegateProxy, FormatReleases, IcebergMembers
 private[scan] final class IcebergAdapter extends RelationAdapter {
   import IcebergAdapter.{isIncremental, isSupported, proxyBefore}
 
-  override def prepare(relation: LogicalPlan, above: ScanContext, planner: ScanPlanner): Option[LogicalPlan] =
+  override def prepare(
+      relation: LogicalPlan,
+      context: ScanContext,
+      planner: ScanPlanner): Option[LogicalPlan] =
     relation match {
       case metadata: DataSourceV2Relation if IcebergTable.isMetadataTable(metadata.table) =>
-        val why = Reason(ReasonCode.MetadataTable)
-        Some(proxyBefore(metadata, new IcebergPassThrough(metadata.table.name, why, harmless = false)))
+        val reason = Reason(ReasonCode.MetadataTable)
+        Some(proxyBefore(metadata, new IcebergPassThrough(metadata.table.name, reason, hidesNumbers = false)))
       case iceberg: DataSourceV2Relation if IcebergTable.is(iceberg.table) =>
         val interceptor = FormatReleases.refusal(iceberg.table) match {
-          case Some(why) => new IcebergPassThrough(iceberg.table.name, why, harmless = false)
-          case None => interceptorOf(new IcebergScan(iceberg.table), iceberg, above, planner)
+          case Some(reason) => new IcebergPassThrough(iceberg.table.name, reason, hidesNumbers = false)
+          case None => interceptorOf(new IcebergScan(iceberg.table), iceberg, context, planner)
         }
         Some(proxyBefore(iceberg, interceptor))
       case _ => None
@@ -50,7 +53,7 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
     case _ => None
   }
 
-  /** The scan as Spark will build it if the aggregate stays: equal scans share their planning. */
+  /** Plans the scan as Spark will build it if the aggregate stays: equal scans share their planning. */
   private def planScan(
       table: IcebergScan,
       iceberg: DataSourceV2Relation,
@@ -66,9 +69,9 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
     else {
       val tasks = IcebergTasks.fromScan(scan, table.snapshot, planner)
       val columns = new OutputColumns(iceberg.output, table.keysOf(scan))
-      // The plan above does not know a struct that is read in part.
+      // The plan above expects whole structs.
       val areWhole = output.forall(column =>
-        iceberg.output.exists(own => own.exprId == column.exprId && own.dataType == column.dataType))
+        iceberg.output.exists(other => other.exprId == column.exprId && other.dataType == column.dataType))
       val live = table.live(IcebergTable.title, scan, tasks.live, listing.unasked)
       val scanned = ScannedFiles(table.id, tasks.files, columns, live, areChosen = areWhole)
       Some(new IcebergPlannedScan(iceberg, scan, output, tasks, scanned))
@@ -82,7 +85,7 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
       planner.columns(table.id, table.lineage)(_ => new OutputColumns(iceberg.output, table.keys.get))
     }
 
-  // A sub-query's relations were prepared, and are scans, when the query around it is planned.
+  // When a query is planned, the relations of its sub-queries are scans already.
   private def scanned(relation: LogicalPlan): Option[(DataSourceV2Relation, IcebergScan)] = relation match {
     case scan: DataSourceV2ScanRelation => scanned(scan.relation)
     case iceberg: DataSourceV2Relation =>
@@ -94,25 +97,24 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
   private def interceptorOf(
       table: IcebergScan,
       iceberg: DataSourceV2Relation,
-      above: ScanContext,
+      context: ScanContext,
       planner: ScanPlanner): IcebergInterceptor =
     planner.restriction match {
-      case Some(why) if planner.leavesAlone => new IcebergPassThrough(table.name, why, harmless = false)
+      case Some(reason) if planner.leavesAlone =>
+        new IcebergPassThrough(table.name, reason, hidesNumbers = false)
       case _ if isIncremental(iceberg) =>
         new IcebergPassThrough(table.name, Reason(ReasonCode.Incremental), planner.estimates)
-      case _ => new IcebergPruning(table, iceberg.output, above, planner)
+      case _ => new IcebergPruning(table, iceberg.output, context, planner)
     }
-
 }
 
 private[scan] object IcebergAdapter extends ScanFormat {
   override val adapter: Option[RelationAdapter] = Some(new IcebergAdapter)
 
-  override def findsFiles(subquery: LogicalPlan, target: Option[Table]): Boolean = target match {
-    case None => IcebergCommand.findsFiles(subquery, None)
-    case Some(table) =>
-      IcebergScan.fromTable(table).exists(own => IcebergCommand.findsFiles(subquery, Some(own)))
-  }
+  override def findsFiles(subquery: LogicalPlan): Boolean = IcebergCommand.findsFiles(subquery, _ => true)
+
+  override def findsFiles(subquery: LogicalPlan, target: Table): Boolean =
+    IcebergScan.fromTable(target).exists(table => IcebergCommand.findsFiles(subquery, table.isSameSnapshot))
 
   override def prepareTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan =
     InsertingMerge.fromPlan(command) match {
@@ -128,14 +130,14 @@ private[scan] object IcebergAdapter extends ScanFormat {
     else Some(merge.replaceReads { (target, plan) =>
       if (!isSupported(target.table) || isIncremental(target)) target
       else {
-        val above = ScanContext(RowFilters.above(target, plan))
+        val context = ScanContext(RowFilters.above(target, plan))
         proxyBefore(
           target,
           new IcebergPruning(
             new IcebergScan(target.table),
             target.output,
-            above,
-            planner.ofCommand(allowed)))
+            context,
+            planner.forCommand(allowed)))
       }
     })
 
@@ -143,7 +145,7 @@ private[scan] object IcebergAdapter extends ScanFormat {
     RowLevelTarget.replace(command) { (table, operation) =>
       for {
         iceberg <- IcebergScan.fromTable(table)
-        if DelegateProxy.fromProxy(operation).isEmpty // the optimizer may see a plan twice
+        if DelegateProxy.fromProxy(operation).isEmpty // the optimizer may run twice on a plan
         scans <- new IcebergCommand(iceberg, command, operation).scans(planner)
       } yield DelegateProxy.create(new IcebergSourceProxy(operation, scans), classOf[RowLevelOperation])
     }
@@ -168,7 +170,7 @@ private[scan] object IcebergAdapter extends ScanFormat {
     incremental.exists(relation.options.containsKey(_))
 }
 
-/** A scan that was built to list its files. */
+/** A scan that is built only to list its files. */
 private final class IcebergPlannedScan(
     iceberg: DataSourceV2Relation,
     scan: Scan,
@@ -176,14 +178,14 @@ private final class IcebergPlannedScan(
     tasks: IcebergTasks,
     val scanned: ScannedFiles) {
 
-  /** The scan of the files that are to be read, and no others: its snapshot and its tasks are fixed from now on. */
+  /** Makes the scan of the unanswered files. Its snapshot and its tasks are fixed from now on. */
   def scanOfRest(decision: ScanDecision): Option[LogicalPlan] = {
     tasks.at(tasks.files.indices.filter(decision.survivors.get)).giveTo(scan)
     val pruned =
       IcebergScanProxy.before(
         scan,
         decision,
-        own => V2Statistics.withoutColumns(own, scan.readSchema, None),
+        statistics => V2Statistics.withoutColumns(statistics, scan.readSchema, None),
         Some(tasks))
     Some(CaseClassCopy.create(
       classOf[DataSourceV2ScanRelation],

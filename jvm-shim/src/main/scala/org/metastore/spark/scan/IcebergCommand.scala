@@ -16,32 +16,32 @@ import org.metastore.spark.reason.{Optional, Reason, ReasonCode}
 /**
  * An UPDATE, DELETE or MERGE of an Iceberg table, as Spark plans it.
  *
- * Copy-on-write replaces the files of the target's own scan: a file that this scan does not read is lost. Its scan is never
- * changed. A sub-query finds the files, and may leave out those without a row to change. Merge-on-read names the rows to delete by
- * file and position: files without such a row may be left out of the scan itself.
+ * Copy-on-write replaces the files of the target's own scan: a file that this scan does not read is lost. So
+ * its scan is never changed. A sub-query finds the files, and may skip those without a row to change.
+ * Merge-on-read names the rows to delete by file and position: its scan may skip files without such a row.
  */
 private[scan] final class IcebergCommand(
     table: IcebergScan,
     command: V2WriteCommand,
     operation: RowLevelOperation) {
 
-  /** How the target is scanned; None: as without us. */
+  /** The interceptor for the target's scan, or None if the scan stays as without us. */
   def scans(planner: ScanPlanner): Option[IcebergInterceptor] = {
     val allowed = PlanScope.rowLevelPruning(table.spark, planner.settings)
-    val searched =
+    val target =
       if (allowed.byConditions && !planner.leavesAlone) IcebergCommand.targetOf(command) else None
-    searched.flatMap(searchedBy(_, planner.ofCommand(allowed))).orElse {
+    target.flatMap(pruneTarget(_, planner.forCommand(allowed))).orElse {
       Optional.when(planner.estimates)(unchanged(ReasonCode.RowLevelCommand, planner))
     }
   }
 
-  private def searchedBy(target: DataSourceV2Relation, planner: ScanPlanner): Option[IcebergInterceptor] = {
+  private def pruneTarget(target: DataSourceV2Relation, planner: ScanPlanner): Option[IcebergInterceptor] = {
     def pruning(conjuncts: Seq[Expression]) =
       new IcebergPruning(table, target.output, ScanContext(conjuncts), planner)
     command match {
       case _ if operation.isInstanceOf[SupportsDelta] =>
         Some(pruning(RowFilters.above(target, command.query)))
-      // Without the sub-query every file that Iceberg does not skip is rewritten.
+      // Without the sub-query, every file that Iceberg does not skip is rewritten.
       case replace: ReplaceData if hasSubquery(replace) =>
         val skipping = pruning(RowFilters.conjuncts(replace.condition))
         Some(new IcebergReplacedFiles(skipping, unchanged(ReasonCode.FilesOfSubquery, planner)))
@@ -53,10 +53,10 @@ private[scan] final class IcebergCommand(
     SQLConf.get.runtimeRowLevelOperationGroupFilterEnabled &&
       replace.groupFilterCondition.exists(_ != TrueLiteral)
 
-  private def unchanged(why: ReasonCode, planner: ScanPlanner) =
+  private def unchanged(code: ReasonCode, planner: ScanPlanner) =
     new IcebergPassThrough(
       table.name,
-      Reason(why, "command" -> operation.command.toString),
+      Reason(code, "command" -> operation.command.toString),
       planner.estimates)
 }
 
@@ -64,44 +64,48 @@ private[scan] object IcebergCommand {
   private val FileColumn = "_file"
 
   /**
-   * Whether a sub-query has the form of the one that Spark adds to a copy-on-write command: the distinct files of the rows of
-   * one relation, which reads the target at the snapshot that the command changes.
+   * Whether a sub-query has the form of the one that Spark adds to a copy-on-write command: the distinct
+   * files of the rows of one relation.
    *
-   * @param target None: any table
+   * @param isTarget whether a table is the target at the snapshot that the command changes
    */
-  def findsFiles(subquery: LogicalPlan, target: Option[IcebergScan]): Boolean = subquery match {
+  def findsFiles(subquery: LogicalPlan, isTarget: IcebergScan => Boolean): Boolean = subquery match {
     case Subquery(files: Aggregate, false) =>
       (files.groupingExpressions ++ files.aggregateExpressions) match {
-        case Seq(by: Attribute, shown) => by.semanticEquals(shown) && isFileOf(target, by, files.child)
+        case Seq(grouping: Attribute, result) =>
+          grouping.semanticEquals(result) && isFileOfTarget(isTarget, grouping, files.child)
         case _ => false
       }
     case _ => false
   }
 
-  private def isFileOf(target: Option[IcebergScan], column: Attribute, rows: LogicalPlan): Boolean = {
+  private def isFileOfTarget(
+      isTarget: IcebergScan => Boolean,
+      column: Attribute,
+      rows: LogicalPlan): Boolean = {
     val reads =
       rows.collect { case relation: DataSourceV2Relation if relation.outputSet.contains(column) => relation }
     onlyOne(reads).exists { read =>
-      read.output.exists(own => own.semanticEquals(column) && isFile(own)) &&
-      IcebergScan.fromTable(read.table).exists(table => target.forall(table.isSameSnapshot))
+      read.output.exists(output => output.semanticEquals(column) && isFile(output)) &&
+      IcebergScan.fromTable(read.table).exists(isTarget)
     }
   }
 
   private def isFile(column: Attribute): Boolean =
     column.name == FileColumn && MetadataAttribute.isValid(column.metadata)
 
-  /** The one relation of a command that reads its target; None where it is read more than once. */
+  /** The one relation of a command that reads its target, or None if several read it. */
   private def targetOf(command: V2WriteCommand): Option[DataSourceV2Relation] =
     onlyOne(command.query.collect {
       case relation: DataSourceV2Relation if RowLevelTarget.isRead(relation) => relation
     })
 
-  private def onlyOne[A](found: Seq[A]): Option[A] = if (found.size == 1) found.headOption else None
+  private def onlyOne[A](values: Seq[A]): Option[A] = if (values.size == 1) values.headOption else None
 }
 
 /**
- * The scan of a copy-on-write command, whose files are replaced: it stays whole. Iceberg is not asked about conditions by which
- * it loses rows.
+ * Keeps the scan of a copy-on-write command whole, as the command replaces its files. Conditions by which
+ * Iceberg loses rows are not pushed to Iceberg.
  */
 private final class IcebergReplacedFiles(skipping: IcebergPruning, unchanged: IcebergPassThrough)
   extends IcebergInterceptor {

@@ -8,27 +8,31 @@ import org.metastore.spark.estimates.V2Statistics
 import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.reason.{Reason, ReasonCode}
 
-/** Leaves scans as Iceberg builds them, to list their files: predicates are pushed as `pruning` pushes them. */
+/** Keeps scans as Iceberg builds them, to list their files, with predicates pushed as by `pruning`. */
 private[scan] final class IcebergListing(pruning: IcebergInterceptor) extends IcebergInterceptor {
-  private var kept = Seq.empty[Predicate]
+  private var notPushed = Seq.empty[Predicate]
 
-  /** The predicates that Iceberg was not asked about. */
-  def unasked: Seq[Predicate] = kept
+  /** The predicates that were not pushed to Iceberg. */
+  def unasked: Seq[Predicate] = notPushed
 
   override def fingerprint: AnyRef = pruning.fingerprint
   override def keepsFromFormat(predicate: Predicate): Boolean = pruning.keepsFromFormat(predicate)
 
   override def prepare(scan: AnyRef, pushed: PushedPredicates): AnyRef = {
-    kept = pushed.unasked
+    notPushed = pushed.unasked
     scan
   }
 }
 
-/** Drops no file of scans, for a reason; where `harmless`, the optimizer does not get the table format's numbers. */
-private[scan] final class IcebergPassThrough(table: String, why: Reason, harmless: Boolean)
+/**
+ * Drops no file of scans, for a reason.
+ *
+ * @param hidesNumbers whether the optimizer does not get the table format's numbers
+ */
+private[scan] final class IcebergPassThrough(table: String, reason: Reason, hidesNumbers: Boolean)
   extends IcebergInterceptor {
 
-  override val fingerprint: AnyRef = (why, harmless)
+  override val fingerprint: AnyRef = (reason, hidesNumbers)
 
   override def prepare(scan: AnyRef, pushed: PushedPredicates): AnyRef = scan match {
     case _: LocalScan => IcebergScanProxy.before(
@@ -37,9 +41,9 @@ private[scan] final class IcebergPassThrough(table: String, why: Reason, harmles
         _())
     case _ => IcebergScanProxy.before(
         scan,
-        ScanDecision.withoutPruning(table, why),
-        own =>
-          if (harmless) V2Statistics.withoutColumns(own, scan.asInstanceOf[Scan].readSchema, None)
-          else own())
+        ScanDecision.withoutPruning(table, reason),
+        statistics =>
+          if (hidesNumbers) V2Statistics.withoutColumns(statistics, scan.asInstanceOf[Scan].readSchema, None)
+          else statistics())
   }
 }

@@ -18,16 +18,16 @@ import org.metastore.spark.tables.{IcebergMembers, IcebergTable}
 private[scan] final class IcebergPruning(
     table: IcebergScan,
     output: Seq[AttributeReference],
-    above: ScanContext,
+    context: ScanContext,
     planner: ScanPlanner)
   extends IcebergInterceptor {
-  import above.conjuncts
+  import context.conjuncts
 
   override val fingerprint: AnyRef =
     (
-      (conjuncts ++ above.order).map(QueryPlan.normalizeExpressions(_, output).canonicalized),
-      above.order.isDefined,
-      above.limit,
+      (conjuncts ++ context.order).map(QueryPlan.normalizeExpressions(_, output).canonicalized),
+      context.order.isDefined,
+      context.limit,
       planner.restriction,
       planner.takesKeys,
       planner.estimates)
@@ -44,8 +44,8 @@ private[scan] final class IcebergPruning(
       (name, dataType) =>
         for {
           key <- keys.get(name)
-          known <- columns
-          histogram <- known.histogram(key, dataType)
+          relationColumns <- columns
+          histogram <- relationColumns.histogram(key, dataType)
         } yield histogram,
       keys.get(_).exists(key => table.holdsUuids(key) && isAnalyzed(key)))
   }
@@ -62,33 +62,34 @@ private[scan] final class IcebergPruning(
       leaveAlone(scan, Reason(ReasonCode.UnsupportedTable, "relation" -> table.name, "detail" -> detail))
   }
 
-  private def leaveAlone(scan: AnyRef, why: Reason): AnyRef =
-    new IcebergPassThrough(table.name, why, planner.estimates).prepare(scan, PushedPredicates())
+  private def leaveAlone(scan: AnyRef, reason: Reason): AnyRef =
+    new IcebergPassThrough(table.name, reason, planner.estimates).prepare(scan, PushedPredicates())
 
   private def pruneOrLeave(scan: AnyRef, pushed: PushedPredicates): AnyRef =
     Attempt.recover(pruneScan(scan, pushed)) { failure =>
-      val why = Reason.failure(failure)
-      ScanPlanner.warn(table.name, why, failure)
-      leaveAlone(scan, why)
+      val reason = Reason.failure(failure)
+      ScanPlanner.warn(table.name, reason, failure)
+      leaveAlone(scan, reason)
     }
 
   private def pruneScan(scan: AnyRef, pushed: PushedPredicates): AnyRef = {
     val all = IcebergTasks.fromScan(scan, table.snapshot, planner)
     val tasks = filesOfQuery.fold(all)(all.selectPaths)
-    val keys = table.keysOf(scan)
-    val scanned = scannedFiles(scan, tasks, keys, all.live, pushed)
-    val wanted = planner.wantedRows(table.id, above)(_ => scanned.resolver)
+    val keyOf = table.keysOf(scan)
+    val scanned = scannedFiles(scan, tasks, keyOf, all.live, pushed)
+    val wanted = planner.wantedRows(table.id, context)(_ => scanned.resolver)
     val estimate = EstimateRequest(output, scanned.resolver, () => table.lineage, pushed.isTaken)
     val planned = planner.plan(scanned, ScanRequest(conjuncts, wanted), Some(estimate))
     val decision = planned.decision
-    val kept = tasks.files.indices.filter(decision.survivors.get)
-    if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)
+    val survivors = tasks.files.indices.filter(decision.survivors.get)
+    if (survivors.size < all.tasks.size) tasks.at(survivors).giveTo(scan)
     IcebergScanProxy.before(
       scan,
       decision,
-      own =>
-        if (planner.estimates) estimateStatistics(scan, own, rowsOf(tasks, kept), planned.numbers, keys)
-        else own(),
+      statistics =>
+        if (planner.estimates)
+          estimateStatistics(scan, statistics, rowsOf(tasks, survivors), planned.numbers, keyOf)
+        else statistics(),
       Some(all),
       joinOf(scanned, decision))
   }
@@ -96,37 +97,42 @@ private[scan] final class IcebergPruning(
   private def scannedFiles(
       scan: AnyRef,
       tasks: IcebergTasks,
-      keys: Seq[String] => Option[String],
+      keyOf: Seq[String] => Option[String],
       number: Option[Long],
       pushed: PushedPredicates): ScannedFiles = {
     val by = if (filesOfQuery.isEmpty) IcebergTable.title else "the query"
     ScannedFiles(
       table.id,
       planner.countTime(tasks.files),
-      new OutputColumns(output, keys),
+      new OutputColumns(output, keyOf),
       table.live(by, scan, number, pushed.unasked))
   }
 
-  /** The rows of some tasks, as Iceberg counts them; None where it does not know those of one. */
-  private def rowsOf(tasks: IcebergTasks, places: Seq[Int]): Option[Double] =
-    for (counts <- Indexed.all(places.map(tasks.files(_).rows))) yield counts.map(_.toDouble).sum
+  /** The number of rows in these tasks, or None if Iceberg does not know it for each of them. */
+  private def rowsOf(tasks: IcebergTasks, positions: Seq[Int]): Option[Double] =
+    for (counts <- Indexed.all(positions.map(tasks.files(_).rows))) yield counts.map(_.toDouble).sum
 
   private def estimateStatistics(
       scan: AnyRef,
-      own: () => Statistics,
+      formatStatistics: () => Statistics,
       rows: Option[Double],
       numbers: Option[ScanStatistics],
-      keys: Seq[String] => Option[String]): Statistics =
+      keyOf: Seq[String] => Option[String]): Statistics =
     planner.countTime {
       val schema = scan.asInstanceOf[Scan].readSchema
       // Once planning is late, the optimizer gets no more columns.
-      V2Statistics.answer(own, schema, rows, numbers, name => if (planner.isLate) None else keys(Seq(name)))
+      V2Statistics.answer(
+        formatStatistics,
+        schema,
+        rows,
+        numbers,
+        name => if (planner.isLate) None else keyOf(Seq(name)))
     }
 
   private def joinOf(scanned: ScannedFiles, decision: ScanDecision): Option[IcebergJoin] = {
     def decide(keys: Seq[Expression]): ScanDecision =
       planner.plan(scanned, ScanRequest(conjuncts ++ keys, isJoined = true)).decision
-    Optional.when(planner.takesKeys && decision.version.nonEmpty && above.limit.isEmpty)(new IcebergJoin(
+    Optional.when(planner.takesKeys && decision.version.nonEmpty && context.limit.isEmpty)(new IcebergJoin(
       output,
       decide))
   }
@@ -136,11 +142,11 @@ private[scan] final class IcebergPruning(
     else None
 }
 
-/** Finds the data files that a query itself names by Iceberg's metadata column `_file`: rows of other files cannot match. */
+/** Finds the data files that a query names by Iceberg's metadata column `_file`. */
 private[scan] object FileColumnFilter {
   private val Column = "_file"
 
-  /** The paths of all files with matching rows; None where the query names no files. */
+  /** The paths of all files that can match, or None if the query names no files. */
   def by(conjuncts: Seq[Expression], output: Seq[AttributeReference]): Option[Set[String]] = {
     val files =
       output.filter(column =>

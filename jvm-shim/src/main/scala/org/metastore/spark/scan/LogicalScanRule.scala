@@ -15,14 +15,19 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{JoinKeys, QueryJoinOrder}
 import org.metastore.spark.reason.Attempt
 
-/** Decides, before joins are reordered, which data files each scan reads, and gives the optimizer the numbers of these files. */
+/**
+ * Decides which data files each scan reads, and gives the optimizer the numbers of these files. It runs
+ * before joins are reordered.
+ */
 final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     val settings = new MetastoreConf(conf)
     if (!settings.pruningEnabled && !settings.cboEnabled) plan
     else ScanPlanner.recover("A query", plan) {
       val scope =
-        PlanScope.judge(plan, PlanningContext.current.write, settings)(ScanFormats.findsFiles(plan, _))
+        PlanScope.judge(plan, PlanningContext.current.write, settings)(
+          ScanFormats.findsFiles(plan),
+          ScanFormats.findsFiles(plan, _))
       scope.fold(plan)(decide(plan, _, settings))
     }
   }
@@ -43,7 +48,8 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     else rewritten
   }
 
-  // Each table's look-up waits for storage: side by side they take as long as one. A failure is raised again where it matters.
+  // Each table's look-up waits for storage: in parallel they take as long as one. A failure is raised again
+  // later, by the scan that needs the statistics.
   private def begin(plan: LogicalPlan, planner: ScanPlanner): Unit = {
     val leaves = plan.collectWithSubqueries { case leaf: LeafNode => leaf }
     if (leaves.size > 1)
@@ -57,10 +63,10 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     JoinKeys.fromPlan(plan, leaf => RelationAdapters.first(_.columns(leaf, planner)))
 
   // Most sub-queries were prepared when they were optimized; Delta chooses their files with the main plan.
-  private def rewrite(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan =
+  private def rewrite(plan: LogicalPlan, context: ScanContext, planner: ScanPlanner): LogicalPlan =
     rewriteNode(
       plan,
-      above,
+      context,
       planner).transformExpressionsWithPruning(_.containsPattern(TreePattern.PLAN_EXPRESSION)) {
       case subquery: SubqueryExpression =>
         val rewritten = rewrite(subquery.plan, ScanContext(), planner)
@@ -68,34 +74,34 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
         else subquery.withNewPlan(rewritten)
     }
 
-  private def rewriteNode(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan =
+  private def rewriteNode(plan: LogicalPlan, context: ScanContext, planner: ScanPlanner): LogicalPlan =
     plan match {
-      case leaf: LeafNode => prepare(leaf, above, planner)
+      case leaf: LeafNode => prepare(leaf, context, planner)
       case command: Command => rewriteCommand(command, planner)
       case aggregate: Aggregate if planner.answers =>
-        answer(aggregate, planner).getOrElse(rewriteChildren(aggregate, above, planner))
-      case other => rewriteChildren(other, above, planner)
+        answer(aggregate, planner).getOrElse(rewriteChildren(aggregate, context, planner))
+      case other => rewriteChildren(other, context, planner)
     }
 
-  private def rewriteChildren(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan = {
-    val context = contextBelow(plan, above, planner)
-    plan.mapChildren(rewrite(_, context, planner))
+  private def rewriteChildren(plan: LogicalPlan, context: ScanContext, planner: ScanPlanner): LogicalPlan = {
+    val childContext = contextBelow(plan, context, planner)
+    plan.mapChildren(rewrite(_, childContext, planner))
   }
 
   /** The filters, limit and order above the children of an operator. */
-  private def contextBelow(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): ScanContext =
+  private def contextBelow(plan: LogicalPlan, context: ScanContext, planner: ScanPlanner): ScanContext =
     plan match {
       case Filter(condition, _) =>
-        above.copy(conjuncts = above.conjuncts ++ splitConjunctivePredicates(condition))
+        context.copy(conjuncts = context.conjuncts ++ splitConjunctivePredicates(condition))
       // A LocalLimit bounds the rows, whatever operator is above it.
       case LocalLimit(IntegerLiteral(limit), _) if limit > 0 && (planner.limits || planner.topRows) =>
         ScanContext(limit = Some(limit.toLong))
-      case sort: Sort if sort.global && planner.topRows && above.isLimitAlone =>
-        above.copy(order = sort.order.headOption)
+      case sort: Sort if sort.global && planner.topRows && context.isLimitAlone =>
+        context.copy(order = sort.order.headOption)
       // Filters above one of these do not reach a scan.
-      case project: Project if above.conjuncts.isEmpty =>
-        above.copy(order = above.order.map(belowProject(project, _)))
-      case _: GlobalLimit if above.conjuncts.isEmpty && above.order.isEmpty => above
+      case project: Project if context.conjuncts.isEmpty =>
+        context.copy(order = context.order.map(belowProject(project, _)))
+      case _: GlobalLimit if context.conjuncts.isEmpty && context.order.isEmpty => context
       case _ => ScanContext()
     }
 
@@ -105,7 +111,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
   private def rewriteCommand(command: Command, planner: ScanPlanner): LogicalPlan =
     prepareTarget(command, planner).mapChildren {
       // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
-      case target: LeafNode if !LogicalScanRule.isQueryOf(command) => target
+      case target: LeafNode if !LogicalScanRule.writesChild(command) => target
       case query => rewrite(query, ScanContext(), planner)
     }
 
@@ -119,11 +125,11 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     case other => other
   }
 
-  private def prepare(leaf: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan = {
-    val isUnlimited = above.order.isEmpty && !planner.limits
-    val context = if (isUnlimited) above.copy(limit = None) else above
+  private def prepare(leaf: LogicalPlan, context: ScanContext, planner: ScanPlanner): LogicalPlan = {
+    val isUnlimited = context.order.isEmpty && !planner.limits
+    val scanContext = if (isUnlimited) context.copy(limit = None) else context
     orUnchanged(leaf) {
-      RelationAdapters.first(_.prepare(leaf, context, planner)).getOrElse(leaf)
+      RelationAdapters.first(_.prepare(leaf, scanContext, planner)).getOrElse(leaf)
     }
   }
 
@@ -133,7 +139,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
 
 private[scan] object LogicalScanRule {
 
-  /** Whether the one child of a command is the query whose rows it writes, not its target. */
-  def isQueryOf(command: Command): Boolean =
+  /** Whether the child of a command is the query whose rows it writes; else it is the target. */
+  def writesChild(command: Command): Boolean =
     command.isInstanceOf[V2WriteCommand] || command.isInstanceOf[DataWritingCommand]
 }

@@ -8,7 +8,7 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.tables.TableFormats
 
-/** Judges plans whose scans must be left alone: writes, streams, rows or values that a policy hides. */
+/** Finds plans whose scans must not change: writes, streams, and tables with a row or column policy. */
 object PlanScope {
 
   /** The changes that are allowed to the scans of a plan. */
@@ -16,26 +16,31 @@ object PlanScope {
   case object Everything extends Scope
 
   /** The scans find the data files, or the rows, that a row-level command changes. */
-  final case class OfCommand(pruning: RowLevelPruning) extends Scope
+  final case class RowSearch(pruning: RowLevelPruning) extends Scope
 
-  /** No change; every scan shows the reason. */
+  /** No change is allowed; every scan shows the reason. */
   final case class NoChange(reason: Reason) extends Scope
 
-  /** Estimates may be corrected, no file may be dropped. */
+  /** Estimates may be corrected; no file may be dropped. */
   final case class NumbersOnly(reason: Reason) extends Scope
 
   /**
-   * A write.
+   * A command that writes to a table.
    *
-   * @param target the table whose rows a row-level command changes, where Spark plans the command
+   * @param isFormatCommand whether the table format plans the command
+   * @param target          the table whose rows a row-level command changes, if Spark plans the command
    */
-  final case class Write(node: String, rowLevel: Boolean, ofFormat: Boolean, target: Option[Table]) {
+  final case class Write(
+      node: String,
+      isRowLevel: Boolean,
+      isFormatCommand: Boolean,
+      target: Option[Table]) {
 
     /** The write with the least rank decides. */
-    def rank: Int = if (ofFormat) 0 else if (rowLevel) 1 else 2
+    def rank: Int = if (isFormatCommand) 0 else if (isRowLevel) 1 else 2
   }
 
-  private val rowLevel = Set(
+  private val rowLevelNodes = Set(
     "ReplaceData",
     "WriteDelta",
     "MergeRows",
@@ -46,16 +51,18 @@ object PlanScope {
 
   private val policies = Seq("RowFilter", "DataMasking", "ColumnMask")
 
-  /** The first sign of a write in a plan; a row-level one if there is any. */
+  /** The write in a plan; a row-level one if there is any. */
   def write(plan: LogicalPlan): Option[Write] = {
-    val signs = plan.collect {
+    val writes = plan.collect {
       case node if isWrite(node) =>
-        Write(node.nodeName, rowLevel(className(node)), isOfFormat(node), targetOf(node))
+        Write(node.nodeName, rowLevelNodes(className(node)), isFormatCommand(node), targetOf(node))
     }
-    signs.sortBy(_.rank).headOption
+    writes.sortBy(_.rank).headOption
   }
 
-  /** Whether Spark will make a join of a sub-query's plan, after it has looked in the plan for its value without rows. */
+  /**
+   * Whether Spark will make a join of a sub-query's plan; first it evaluates the plan's value for no rows.
+   */
   def isCorrelated(plan: LogicalPlan): Boolean =
     plan match {
       case subquery: Subquery => subquery.correlated
@@ -63,40 +70,46 @@ object PlanScope {
     }
 
   /**
-   * The scope of a plan; None for a stream, whose plan is not touched, not even to show a reason.
+   * The scope of a plan, or None for a stream: its plan does not even show a reason.
    *
-   * @param findsFiles whether the plan finds the data files of this target that a row-level command changes; None: of any table
+   * @param outerWrite         the write of the query around a sub-query
+   * @param findsFiles         whether the plan finds the data files that a row-level command changes
+   * @param findsFilesOfTarget whether it finds those of this target
    */
-  def judge(plan: LogicalPlan, query: Option[Write], settings: MetastoreConf)(
-      findsFiles: Option[Table] => Boolean): Option[Scope] =
+  def judge(plan: LogicalPlan, outerWrite: Option[Write], settings: MetastoreConf)(
+      findsFiles: => Boolean,
+      findsFilesOfTarget: Table => Boolean): Option[Scope] =
     if (isStream(plan)) None
     else if (plan.exists(node => policies.exists(className(node).contains)))
       Some(NoChange(Reason(ReasonCode.RowPolicy)))
-    else Some(ofWrite(plan, query, settings)(findsFiles))
+    else Some(judgeWrite(plan, outerWrite, settings)(findsFiles, findsFilesOfTarget))
 
-  private def ofWrite(plan: LogicalPlan, query: Option[Write], settings: MetastoreConf)(
-      findsFiles: Option[Table] => Boolean): Scope = {
+  private def judgeWrite(plan: LogicalPlan, outerWrite: Option[Write], settings: MetastoreConf)(
+      findsFiles: => Boolean,
+      findsFilesOfTarget: Table => Boolean): Scope = {
     val isSubquery = plan.isInstanceOf[Subquery]
-    write(plan).orElse(if (isSubquery) query else None) match {
-      case Some(Write(node, _, true, _)) => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
-      case Some(command @ Write(_, true, _, _)) if isSubquery =>
-        ofSubquery(command, settings, command.target.filter(target => findsFiles(Some(target))))
-      // A rule may have planned another query in between: the command is not known any more.
-      case None if isSubquery && findsFiles(None) =>
-        NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> "a command"))
+    write(plan).orElse(if (isSubquery) outerWrite else None) match {
+      case Some(command) if command.isFormatCommand => numbersOnly(command.node)
+      case Some(command) if command.isRowLevel && isSubquery =>
+        judgeSubquery(command, command.target.filter(findsFilesOfTarget), settings)
+      // A rule may have planned another query in between. Then the command is unknown.
+      case None if isSubquery && findsFiles => numbersOnly("a command")
       case Some(_) if !settings.pruneInsideWrites => NumbersOnly(Reason(ReasonCode.InsideWrite))
       case _ => Everything
     }
   }
 
-  // Of the sub-queries of a row-level command one is known: Spark has added it to find the files to rewrite.
-  private def ofSubquery(command: Write, settings: MetastoreConf, searched: Option[Table]): Scope =
-    searched.map(rowLevelPruning(_, settings)) match {
-      case Some(pruning) if pruning.byConditions => OfCommand(pruning)
-      case _ => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> command.node))
+  // Only one sub-query of a row-level command may skip files: Spark adds it to find the files to rewrite.
+  private def judgeSubquery(command: Write, searchedTarget: Option[Table], settings: MetastoreConf): Scope =
+    searchedTarget.map(rowLevelPruning(_, settings)) match {
+      case Some(pruning) if pruning.byConditions => RowSearch(pruning)
+      case _ => numbersOnly(command.node)
     }
 
-  /** How a command that changes rows of a table may find its files. */
+  private def numbersOnly(command: String): Scope =
+    NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> command))
+
+  /** The ways in which a command that changes rows of a table may find its files. */
   def rowLevelPruning(target: Table, settings: MetastoreConf): RowLevelPruning =
     RowLevelPruning.allowed(settings, TableFormats.open(target).fold(Map.empty[String, String])(_.properties))
 
@@ -109,9 +122,9 @@ object PlanScope {
     plan.isStreaming || plan.exists(_.getClass.getName.contains(".streaming."))
 
   private def isWrite(node: LogicalPlan): Boolean =
-    node.isInstanceOf[Command] || rowLevel(className(node)) || isOfFormat(node)
+    node.isInstanceOf[Command] || rowLevelNodes(className(node)) || isFormatCommand(node)
 
-  private def isOfFormat(node: LogicalPlan): Boolean = TableFormats.all.exists(_.isCommand(node))
+  private def isFormatCommand(node: LogicalPlan): Boolean = TableFormats.all.exists(_.isCommand(node))
 
   private def className(node: LogicalPlan): String = node.getClass.getSimpleName
 }

@@ -10,27 +10,27 @@ import org.apache.spark.sql.SparkSession
 
 import org.metastore.spark.pruning.EvaluationTime
 
-/** State that the sub-queries and the main plan of one query share while they are planned, in the planning thread. */
-final class PlanningContext(val write: Option[PlanScope.Write], isOfCommand: Boolean = false) {
+/** State that the main plan and the sub-queries of one query share while one thread plans them. */
+final class PlanningContext(val write: Option[PlanScope.Write], findsRows: Boolean = false) {
   private val patience =
-    if (isOfCommand) PlanningContext.CommandPatience
+    if (findsRows) PlanningContext.CommandPatience
     else if (WarmUp.isDone) 1L
     else PlanningContext.ColdPatience
   private val statistics = new HashMap[AnyRef, AnyRef]()
   private val valuesOfEqual = Collections.synchronizedMap(new WeakHashMap[AnyRef, AnyRef]())
   private val spent = new AtomicLong
-  private val started = new ThreadLocal[java.lang.Long] // of the outermost block that counts its time
+  private val started = new ThreadLocal[java.lang.Long] // start of the outermost block that counts its time
 
   /** The value of a key, computed once: one version of the statistics for the whole query. */
   def once[A <: AnyRef](key: AnyRef)(load: => A): A = memoize(statistics, key)(load)
 
-  /** The value that equal objects share, made for the first of them and kept while that one is in use. */
+  /** The value that equal objects share; it is made for the first of them, and stays as long as that one. */
   def shareAmongEqual[A <: AnyRef](key: AnyRef)(make: => A): A = memoize(valuesOfEqual, key)(make)
 
   // Not `computeIfAbsent`: making one value may need another one.
   private def memoize[A <: AnyRef](values: JMap[AnyRef, AnyRef], key: AnyRef)(make: => A): A = {
-    val known = values.get(key)
-    if (known != null) known.asInstanceOf[A]
+    val present = values.get(key)
+    if (present != null) present.asInstanceOf[A]
     else {
       val value = make
       values.put(key, value)
@@ -38,7 +38,7 @@ final class PlanningContext(val write: Option[PlanScope.Write], isOfCommand: Boo
     }
   }
 
-  /** Drops values whose objects are no longer in use: the map does it only when one of its methods is called. */
+  /** Drops values whose objects are no longer in use: the map does so only when one of its methods runs. */
   private def forgetUnused(): Unit = valuesOfEqual.size
 
   /** The session's Hadoop configuration: a copy of all its settings, made when something is read. */
@@ -66,12 +66,13 @@ final class PlanningContext(val write: Option[PlanScope.Write], isOfCommand: Boo
 
 object PlanningContext {
   private val threads = new ThreadLocal[PlanningContext]
-  private val kept = Collections.synchronizedMap(new WeakHashMap[PlanningContext, AnyRef]())
+  private val contexts = Collections.synchronizedMap(new WeakHashMap[PlanningContext, AnyRef]())
 
-  // The timeout is about storage that hangs. Until the warm-up ends, a query may have to load the reader's classes.
+  // The timeout is for storage that hangs. Before the warm-up ends, a query may have to load the reader's
+  // classes.
   private val ColdPatience = 5L
 
-  // An UPDATE, DELETE or MERGE reads and writes for minutes: it waits for statistics that spare it files.
+  // An UPDATE, DELETE or MERGE takes minutes: it pays to wait longer for statistics that save files.
   private val CommandPatience = 15L
 
   /** The context of the query that this thread plans. */
@@ -82,21 +83,21 @@ object PlanningContext {
 
   /** Runs a block that may plan other queries in this thread. */
   def aside[A](block: => A): A = {
-    val own = current
+    val context = current
     try block
-    finally threads.set(own)
+    finally threads.set(context)
   }
 
-  /** A new query begins in this thread; a table format may run a command by it. */
-  def begin(write: Option[PlanScope.Write], isOfCommand: Boolean): PlanningContext = {
-    kept.synchronized(new ArrayList(kept.keySet)).forEach(_.forgetUnused())
-    keep(new PlanningContext(write, isOfCommand))
+  /** Begins a new query in this thread; `findsRows`: whether a command finds its rows by it. */
+  def begin(write: Option[PlanScope.Write], findsRows: Boolean): PlanningContext = {
+    contexts.synchronized(new ArrayList(contexts.keySet)).forEach(_.forgetUnused())
+    keep(new PlanningContext(write, findsRows))
     EvaluationTime.begin()
     threads.get
   }
 
   private def keep(context: PlanningContext): Unit = {
     threads.set(context)
-    kept.put(context, None)
+    contexts.put(context, None)
   }
 }

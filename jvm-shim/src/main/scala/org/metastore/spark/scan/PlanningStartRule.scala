@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.Attempt
 
-/** Marks the beginning of each query's planning: Spark normalizes a plan once, just before it is optimized. */
+/** Begins each query's planning: Spark normalizes a plan once, just before it optimizes it. */
 final class PlanningStartRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     ScanPlanner.recover("A query", ()) {
@@ -18,8 +18,8 @@ final class PlanningStartRule(session: SparkSession) extends Rule[LogicalPlan] {
     plan
   }
 
-  /** Whether a plan is of a command that looks for its rows by statistics. */
+  /** Whether a command finds its rows by this plan and by statistics. */
   private def findsRows(plan: LogicalPlan, write: Option[PlanScope.Write]): Boolean =
     new MetastoreConf(conf).pruningRowLevel != "off" &&
-      (write.exists(_.rowLevel) || ScanFormats.isOfCommand(plan))
+      (write.exists(_.isRowLevel) || ScanFormats.isCommandQuery(plan))
 }

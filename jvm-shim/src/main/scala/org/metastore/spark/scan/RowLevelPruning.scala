@@ -5,31 +5,32 @@ import java.util.Locale
 import org.metastore.spark.conf.MetastoreConf
 
 /**
- * How UPDATE, DELETE and MERGE may find the data files of their target.
+ * The ways in which UPDATE, DELETE and MERGE may find the data files of their target.
  *
- * @param byConditions by the conditions of the command
- * @param byKeys       by the keys of a MERGE's source, too
+ * @param byConditions whether by the conditions of the command
+ * @param byKeys       whether also by the keys of a MERGE's source
  */
 private[spark] final case class RowLevelPruning private (name: String, byConditions: Boolean, byKeys: Boolean)
 
 private[spark] object RowLevelPruning {
   private val property = MetastoreConf.PruningRowLevel.key.stripPrefix("spark.")
 
-  // Each allows what those before it allow.
+  // Each mode also allows everything that the modes before it allow.
   private val modes = Seq(
     new RowLevelPruning("off", byConditions = false, byKeys = false),
     new RowLevelPruning("conditions", byConditions = true, byKeys = false),
     new RowLevelPruning("all", byConditions = true, byKeys = true))
 
-  /** The setting of the session, which a table's property can only restrict. A property that is no mode allows nothing. */
+  /** The session's mode, which a table's property can only restrict. An invalid property allows nothing. */
   def allowed(settings: MetastoreConf, properties: Map[String, String]): RowLevelPruning = {
-    val ofSession = place(settings.pruningRowLevel)
-    val ofTable = properties.get(property).fold(ofSession)(text => place(text.trim.toLowerCase(Locale.ROOT)))
-    modes(math.max(0, math.min(ofSession, ofTable)))
+    val sessionRank = rank(settings.pruningRowLevel)
+    val tableRank =
+      properties.get(property).fold(sessionRank)(mode => rank(mode.trim.toLowerCase(Locale.ROOT)))
+    modes(math.max(0, math.min(sessionRank, tableRank)))
   }
 
-  /** The mode of a name that a scan is marked with. */
+  /** The mode of this name. */
   def named(name: String): Option[RowLevelPruning] = modes.find(_.name == name)
 
-  private def place(name: String): Int = modes.indexWhere(_.name == name)
+  private def rank(name: String): Int = modes.indexWhere(_.name == name)
 }

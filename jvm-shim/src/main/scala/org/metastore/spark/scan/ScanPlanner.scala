@@ -12,7 +12,7 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
 import org.metastore.spark.pruning.{
   ColumnResolver, EvaluationAllowance, ExpressionColumns, FileMeasure, FileSets, FilterCompiler, LimitedFiles,
-  MeasuredFiles, PruningFilter, ScanDecision, ScanEstimate, ScanQuestion, WantedRows
+  MeasuredFiles, PruningFilter, ScanDecision, ScanQuestion, WantedRows
 }
 import org.metastore.spark.reason.{
   Attempt, Indexed, PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText
@@ -22,7 +22,7 @@ import org.metastore.spark.statistics.columns.TableDistinct
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.statistics.values.ColumnHistogram
 
-/** Decides which data files of the scans of one query are read: EXPLAIN, metrics and estimates all show that one decision. */
+/** Decides which data files a query's scans read. EXPLAIN, metrics and estimates show this decision. */
 private[scan] final class ScanPlanner(
     session: SparkSession,
     val settings: MetastoreConf,
@@ -31,7 +31,7 @@ private[scan] final class ScanPlanner(
     mayLimit: => Boolean = false,
     joinsOf: ScanPlanner => JoinKeys = _ => JoinKeys.Unknown) {
 
-  /** Why no file of this plan may be dropped, whatever the statistics say. */
+  /** The reason why no file of this plan may be dropped, whatever the statistics are; or None. */
   val restriction: Option[Reason] = scope match {
     case PlanScope.NoChange(reason) => Some(reason)
     case PlanScope.NumbersOnly(reason) => Some(reason)
@@ -41,15 +41,15 @@ private[scan] final class ScanPlanner(
 
   /** Whether the keys of joins may choose files. */
   def takesKeys: Boolean = restriction.isEmpty && (scope match {
-    case PlanScope.OfCommand(pruning) => pruning.byKeys
+    case PlanScope.RowSearch(pruning) => pruning.byKeys
     case _ => true
   })
 
-  /** The planner of the scans that find what a command changes, in the same plan. */
-  def ofCommand(pruning: RowLevelPruning): ScanPlanner =
-    new ScanPlanner(session, settings, PlanScope.OfCommand(pruning), context)
+  /** The planner for those scans of the same plan that find the rows or files that a command changes. */
+  def forCommand(pruning: RowLevelPruning): ScanPlanner =
+    new ScanPlanner(session, settings, PlanScope.RowSearch(pruning), context)
 
-  /** Whether a LIMIT may choose files, by rows that match and by their order. */
+  /** Whether a LIMIT may choose files: by the number of matching rows, and by their order. */
   lazy val limits: Boolean = restriction.isEmpty && settings.pruningLimitEnabled && mayLimit
   lazy val topRows: Boolean = restriction.isEmpty && settings.pruningTopKEnabled && mayLimit
 
@@ -64,7 +64,7 @@ private[scan] final class ScanPlanner(
     if (estimates) ScanPlanner.recover("A join", JoinKeys.Unknown)(context.countTime(joinsOf(this)))
     else JoinKeys.Unknown
 
-  /** Whether planning this query has taken longer than it may. */
+  /** Whether planning this query has exceeded the timeout. */
   def isLate: Boolean = context.remainingMillis(settings.planningTimeoutMillis) <= 0
 
   /** @throws PlanningTimeoutException planning is late */
@@ -73,36 +73,38 @@ private[scan] final class ScanPlanner(
   /** Counts the time that a block takes against the planning timeout. */
   def countTime[A](block: => A): A = context.countTime(block)
 
-  /** The columns of a table, as its statistics know them; None where there are none. */
+  /** The columns of a table in its statistics, or None if it has no statistics. */
   def columns(
       id: TableIdentity,
       lineage: => Iterator[String])(
       resolverOf: Manifest => ColumnResolver): Option[RelationColumns] =
-    statistics(id).toOption.map { known =>
-      lazy val described = DistributionSnapshot.choose(known.manifest, lineage)
+    statistics(id).toOption.map { statistics =>
+      lazy val distributions = DistributionSnapshot.choose(statistics.manifest, lineage)
+      def histogram(column: (String, DataType)) =
+        histogramsOf(id, statistics, distributions, Seq(column)).get(column)
       new RelationColumns(
-        columnsOf(known, resolverOf(known.manifest)),
-        (key, dataType) => histogramsOf(id, known, described, Seq((key, dataType))).get((key, dataType)))
+        columnsOf(statistics, resolverOf(statistics.manifest)),
+        (key, dataType) => histogram((key, dataType)))
     }
 
-  /** The rows of a scan that are enough, by what stands above it; None where all are, or nothing is known of its columns. */
-  def wantedRows(id: TableIdentity, above: ScanContext)(
+  /** The rows that LIMIT and ORDER BY need, or None. */
+  def wantedRows(id: TableIdentity, scanContext: ScanContext)(
       resolverOf: Manifest => ColumnResolver): Option[WantedRows] =
-    statistics(id).toOption.flatMap { known =>
-      above.wanted(columnsOf(known, resolverOf(known.manifest)))
+    statistics(id).toOption.flatMap { statistics =>
+      scanContext.wanted(columnsOf(statistics, resolverOf(statistics.manifest)))
     }
 
-  /** Whether nothing is done to the plan's scans but to say why. */
+  /** Whether the plan's scans do not change, except that they show the reason. */
   def leavesAlone: Boolean = scope.isInstanceOf[PlanScope.NoChange]
 
-  /** The value that equal scans of a query share. It must not refer to the scan: it is kept while the first of them is in use. */
+  /** The value that equal scans share. It must not refer to a scan, or neither would ever be released. */
   def shared[A <: AnyRef](scan: AnyRef)(make: => A): A = context.shareAmongEqual(scan)(make)
 
   /** The statistics of a table: the same version for every scan of the query. */
   def statistics(table: TableIdentity, version: Option[String] = None): Either[Reason, TableStatistics] =
     context.once(lookupKey(table))(beginLookup(table, version))()
 
-  /** Begins to look for the statistics of the tables of a plan side by side: `statistics` waits for them. */
+  /** Begins to look up the statistics of a plan's tables in parallel: `statistics` waits for them. */
   def begin(tables: Iterator[TableIdentity]): Unit =
     for (table <- tables) context.once(lookupKey(table))(beginLookup(table, None))
 
@@ -119,63 +121,64 @@ private[scan] final class ScanPlanner(
       store.begin(table.uuid, remaining, limit, version, table.nameMapping)
     }
     lazy val statistics = context.countTime(lookup(remaining)) match {
-      case Left(why) if why.code == ReasonCode.NoStatistics =>
-        Left(Reason(why.code, "table" -> table.inStatements))
+      case Left(reason) if reason.code == ReasonCode.NoStatistics =>
+        Left(Reason(reason.code, "table" -> table.inStatements))
       case answer => answer
     }
     () => statistics
   }
 
-  /** Decides which files of a scan are read, and estimates the rows where that is wanted. Never throws. */
+  /** Decides which files of a scan are read, and estimates its rows on request. Never throws. */
   def plan(scan: ScannedFiles, request: ScanRequest, estimate: Option[EstimateRequest] = None): ScanPlan =
     Attempt.recover {
       statistics(scan.table) match {
-        case Left(why) => leaveAlone(scan, request, why)
-        case Right(known) => context.countTime(decide(scan, request, estimate, known))
+        case Left(reason) => leaveAlone(scan, request, reason)
+        case Right(statistics) => context.countTime(decide(scan, request, estimate, statistics))
       }
     } { failure =>
-      val why = Reason.failure(failure)
-      ScanPlanner.warn(scan.table.name, why, failure)
-      leaveAlone(scan, request, why)
+      val reason = Reason.failure(failure)
+      ScanPlanner.warn(scan.table.name, reason, failure)
+      leaveAlone(scan, request, reason)
     }
 
-  private def leaveAlone(scan: ScannedFiles, request: ScanRequest, why: Reason): ScanPlan =
-    ScanPlan(decisionOn(scan, request, scan.listedRows, Left(why)), None)
+  private def leaveAlone(scan: ScannedFiles, request: ScanRequest, reason: Reason): ScanPlan =
+    ScanPlan(decisionOn(scan, request, scan.listedRows, Left(reason)), None)
 
   private def decide(
       scan: ScannedFiles,
       request: ScanRequest,
       estimate: Option[EstimateRequest],
-      known: TableStatistics): ScanPlan = {
+      statistics: TableStatistics): ScanPlan = {
     requireTime()
-    val filter = compile(request.conjuncts, scan.resolver, known)
+    val filter = compile(request.conjuncts, scan.resolver, statistics)
     requireTime() // for conjuncts that are long
     val columns = if (restriction.isDefined) Nil else filter.columnKeys ++ request.orderColumn
-    val estimated = estimate.getOrElse(EstimateRequest(Nil, scan.resolver))
-    lazy val described = DistributionSnapshot.choose(known.manifest, estimated.lineage())
+    val estimateRequest = estimate.getOrElse(EstimateRequest(Nil, scan.resolver))
+    lazy val distributions = DistributionSnapshot.choose(statistics.manifest, estimateRequest.lineage())
     val waitForHistograms =
-      if (estimated.isImmediate) beginHistograms(scan.table, known, described, filter.columnKeys)
+      if (estimateRequest.isImmediate)
+        beginHistograms(scan.table, statistics, distributions, filter.columnKeys)
       else () => ()
-    val joined = new JoinedFiles(scan, filter, known.forFiles(scan.list, columns))
-    lazy val unlimited = decisionOn(
+    val joined = new JoinedFiles(scan, filter, statistics.forFiles(scan.list, columns))
+    val unlimited = decisionOn(
       scan,
       request,
       joined.rows,
       judge(joined, isWhole = scan.isWhole && !request.isJoined),
       joined.contradictoryFiles,
-      known.fingerprint,
-      () => numbers.summary)
-    lazy val decided = request.wanted match {
+      statistics.fingerprint)
+    val limited = request.wanted match {
       case Some(wanted) if isOurs(unlimited) => limit(unlimited, joined, wanted)
       case _ => unlimited
     }
-    lazy val numbers: ScanStatistics = {
+    lazy val numbers = {
       waitForHistograms()
-      numbersOf(joined, decided, request, estimated, described, known)
+      numbersOf(joined, limited, request, estimateRequest, distributions, statistics)
     }
-    ScanPlanner.logDecision(decided)
+    val decision = limited.copy(estimate = () => numbers.summary)
+    ScanPlanner.logDecision(decision)
     ScanPlan(
-      decided,
+      decision,
       ScanPlanner.recover(s"The size of ${scan.table.name}", Option.empty[ScanStatistics]) {
         requireTime()
         Some(numbers)
@@ -189,7 +192,6 @@ private[scan] final class ScanPlanner(
       outcome: Either[Reason, ScanDecision.Verdict],
       contradictoryFiles: BitSet = new BitSet,
       version: String = "",
-      estimate: () => Option[ScanEstimate] = () => None,
       answered: Option[BitSet] = None): ScanDecision =
     new ScanDecision(
       scan.table.name,
@@ -200,12 +202,11 @@ private[scan] final class ScanPlanner(
       version,
       scan.filesWithChanges,
       scan.live,
-      estimate,
       answered = answered,
       isJoined = request.isJoined,
       question = Some(ScanQuestion(scan.table, request.conjuncts, scan.resolver, request.wanted)))
 
-  /** The decision with the files left out that a LIMIT does not need, or with the reason why there are none. */
+  /** Drops the files that a LIMIT does not need, or adds the reason why it needs all files. */
   private def limit(unlimited: ScanDecision, joined: JoinedFiles, wanted: WantedRows): ScanDecision = {
     val matching = ScanPlanner.recover("The rows of matching files", new BitSet) {
       FileSets.both(joined.filesToCount, unlimited.survivors)
@@ -216,10 +217,10 @@ private[scan] final class ScanPlanner(
         val outcome = if (unlimited.outcome.isRight) unlimited.outcome else Right(joined.verdict)
         unlimited.copy(outcome = outcome, limited = Some(limited), full = full)
       case None =>
-        val topK = whyNoneIsLater(unlimited, joined, wanted, matching)
+        val topK = unlimitedReason(unlimited, joined, wanted, matching)
         val outcome = (unlimited.outcome, topK) match {
-          case (Left(_), Some(why)) => Left(why)
-          case (judged, _) => judged
+          case (Left(_), Some(reason)) => Left(reason)
+          case (outcome, _) => outcome
         }
         unlimited.copy(outcome = outcome, full = full, topK = topK)
     }
@@ -240,8 +241,8 @@ private[scan] final class ScanPlanner(
         joined.deletedRows)
     }
 
-  /** Why an ORDER BY with a LIMIT leaves none of the files out that are read. */
-  private def whyNoneIsLater(
+  /** The reason why an ORDER BY with a LIMIT drops none of the files. */
+  private def unlimitedReason(
       unlimited: ScanDecision,
       joined: JoinedFiles,
       wanted: WantedRows,
@@ -253,30 +254,33 @@ private[scan] final class ScanPlanner(
       }
     }
 
-  /** The answer of an aggregate of a scan's rows by the statistics; None where they do not tell it of enough files. */
+  /** Answers an aggregate over a scan by the statistics; None if they answer for too few files. */
   def measure(scan: ScannedFiles, aggregate: AggregateRequest): Option[MeasuredScan] = for {
-    known <- statistics(scan.table).toOption
+    statistics <- statistics(scan.table).toOption
     measures <- aggregate.measures(scan.resolver)
-    measured <- context.countTime(measureFiles(scan, aggregate, measures, known))
+    measured <- context.countTime(measureFiles(scan, aggregate, measures, statistics))
   } yield measured
 
   private def measureFiles(
       scan: ScannedFiles,
       aggregate: AggregateRequest,
       measures: Seq[FileMeasure],
-      known: TableStatistics): Option[MeasuredScan] = {
+      statistics: TableStatistics): Option[MeasuredScan] = {
     requireTime()
     val mayRead = scan.areChosen && aggregate.isMergeable
-    val filter = compile(aggregate.conjuncts, scan.resolver, known)
+    val filter = compile(aggregate.conjuncts, scan.resolver, statistics)
     val measuredColumns = measures.flatMap(_.columns)
     val joined =
-      new JoinedFiles(scan, filter, known.forFiles(scan.list, filter.columnKeys ++ measuredColumns))
+      new JoinedFiles(scan, filter, statistics.forFiles(scan.list, filter.columnKeys ++ measuredColumns))
     joined.statistics.load(measuredColumns)
     val verdict = joined.verdict
     val candidates = joined.where(verdict.verdicts.isKept)
     candidates.and(joined.matchingFiles)
-    // What cannot be answered is not worth reading lists for.
-    if (candidates.cardinality * (if (mayRead) 2 else 1) < verdict.verdicts.keptCount) None
+    // If the remaining files can be read, an answer for half of the files is enough.
+    val filesPerCandidate = if (mayRead) 2 else 1
+    val answersMostFiles = candidates.cardinality * filesPerCandidate >= verdict.verdicts.keptCount
+    // Measures read lists: this is not worth it without an answer.
+    if (!answersMostFiles) None
     else {
       val measured = measures.map { measure =>
         requireTime()
@@ -289,18 +293,19 @@ private[scan] final class ScanPlanner(
         joined.statistics.rows,
         Right(verdict),
         joined.contradictoryFiles,
-        known.fingerprint,
+        statistics.fingerprint,
         answered = Some(answered))
-      // Reading most of the files and planning twice would gain nothing.
-      val isWorthIt = decision.after == 0 || mayRead && decision.after <= answered.cardinality &&
-        !decision.survivors.intersects(decision.contradictoryFiles)
+      // If most files are read anyway, a second plan gains nothing.
+      val readsFewFiles = mayRead && decision.after <= answered.cardinality
+      val isConsistent = !decision.survivors.intersects(decision.contradictoryFiles)
+      val isWorthIt = decision.after == 0 || (readsFewFiles && isConsistent)
       val totals = if (isWorthIt) totalsOf(measured, answered, joined, decision) else None
       if (totals.isDefined) ScanPlanner.logDecision(decision)
       for (values <- totals) yield MeasuredScan(values, decision)
     }
   }
 
-  /** The total of each measure; where files are read, the parts of each. None where one of them is not exact. */
+  /** The total of each measure, or its parts if files are read; None if one of them is not exact. */
   private def totalsOf(
       measured: Seq[MeasuredFiles],
       answered: BitSet,
@@ -308,82 +313,82 @@ private[scan] final class ScanPlanner(
       decision: ScanDecision): Option[Seq[Any]] =
     if (decision.after == 0) Indexed.all(measured.map(_.total(answered)))
     else {
-      val others = joined.rowsOf(decision.survivors)
-      for (parts <- Indexed.all(measured.map(_.parts(answered, others)))) yield parts.flatten
+      val rowsToRead = joined.rowsOf(decision.survivors)
+      for (parts <- Indexed.all(measured.map(_.parts(answered, rowsToRead)))) yield parts.flatten
     }
 
   private def compile(
       conjuncts: Seq[Expression],
       resolver: ColumnResolver,
-      known: TableStatistics): PruningFilter =
-    FilterCompiler.compile(conjuncts, columnsOf(known, resolver), allowance)
+      statistics: TableStatistics): PruningFilter =
+    FilterCompiler.compile(conjuncts, columnsOf(statistics, resolver), allowance)
 
   /** The columns of a scan, and the expressions over them that have statistics. */
-  def columnsOf(known: TableStatistics, resolver: ColumnResolver): ExpressionColumns =
-    expressionColumns(known.manifest.expressions, resolver)
+  def columnsOf(statistics: TableStatistics, resolver: ColumnResolver): ExpressionColumns =
+    expressionColumns(statistics.manifest.expressions, resolver)
 
   private def expressionColumns(names: Map[String, String], resolver: ColumnResolver) =
     new ExpressionColumns(names, session.sessionState.conf, resolver)
 
   private def numbersOf(
       joined: JoinedFiles,
-      decided: ScanDecision,
+      decision: ScanDecision,
       request: ScanRequest,
       estimate: EstimateRequest,
-      described: Option[DistributionSnapshot],
-      known: TableStatistics): ScanStatistics = {
+      distributions: Option[DistributionSnapshot],
+      statistics: TableStatistics): ScanStatistics = {
     val scan = joined.scan
-    lazy val distinct = described.fold(Map.empty[String, TableDistinct])(distinctOf(known, _))
-    val expressions = described.fold(Map.empty[String, String])(_.snapshot.expressions)
+    lazy val distinct = distributions.fold(Map.empty[String, TableDistinct])(distinctOf(statistics, _))
+    val expressions = distributions.fold(Map.empty[String, String])(_.snapshot.expressions)
     val filter = new FilterRequest(
       request.conjuncts,
       expressionColumns(expressions, estimate.resolver),
-      histogramsOf(scan.table, known, described, _),
+      histogramsOf(scan.table, statistics, distributions, _),
       estimate.output,
       joins,
       estimate.isTaken)
-    val counts = new RowCounts(decided, known.manifest.latest.flatMap(RowCounts.perByte))
+    val counts = new RowCounts(decision, statistics.manifest.latest.flatMap(RowCounts.perByte))
     new ScanStatistics(
       joined.statistics,
-      decided,
+      decision,
       scan.files(_).partition,
       counts,
       scan.files(_).deletedRows,
       distinct.get,
       filter,
-      described.forall(_.isAncestor),
-      described.exists(_.isRead))
+      distributions.forall(_.isAncestor),
+      distributions.exists(_.isRead))
   }
 
-  // Where they cannot be read, estimates use the bounds of files.
+  // If histograms cannot be read, estimates use the bounds of files.
   private def histogramsOf(
       table: TableIdentity,
-      known: TableStatistics,
-      described: Option[DistributionSnapshot],
+      statistics: TableStatistics,
+      distributions: Option[DistributionSnapshot],
       columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] =
     ScanPlanner.recover(s"A filter on ${table.name}", Map.empty[(String, DataType), ColumnHistogram]) {
-      described match {
-        case Some(one) => known.histograms(one.snapshot, columns)
+      distributions match {
+        case Some(source) => statistics.histograms(source.snapshot, columns)
         case None => Map.empty
       }
     }
 
-  /** Begins to read how values are spread, while the files are chosen; the result waits for it. */
+  /** Begins to read histograms while files are chosen; the result waits for them. */
   private def beginHistograms(
       table: TableIdentity,
-      known: TableStatistics,
-      described: => Option[DistributionSnapshot],
+      statistics: TableStatistics,
+      distributions: => Option[DistributionSnapshot],
       columns: Seq[(String, DataType)]): () => Unit =
     ScanPlanner.recover(s"An estimate of ${table.name}", () => ()) {
-      described.fold(() => ())(one => known.beginHistograms(one.snapshot, columns))
+      distributions.fold(() => ())(source => statistics.beginHistograms(source.snapshot, columns))
     }
 
   private def distinctOf(
-      known: TableStatistics,
-      described: DistributionSnapshot): Map[String, TableDistinct] =
-    context.countTime(known.distinct(described.snapshot).getOrElse(Map.empty))
+      statistics: TableStatistics,
+      distributions: DistributionSnapshot): Map[String, TableDistinct] =
+    context.countTime(statistics.distinct(distributions.snapshot).getOrElse(Map.empty))
 
-  // Where the format was asked for a part of the files, the scan has a filter, though none is left to us.
+  // A scan of a part of the files has a filter, even if the format took all conjuncts.
   private def judge(joined: JoinedFiles, isWhole: Boolean): Either[Reason, ScanDecision.Verdict] = {
     val filter = joined.filter
     if (restriction.isDefined) Left(restriction.get)
@@ -392,14 +397,14 @@ private[scan] final class ScanPlanner(
     else Right(joined.verdict)
   }
 
-  // A scan of which something else decides is left whole.
+  // A LIMIT may still choose files of a scan without a filter, but not of a scan that is restricted.
   private def isOurs(unlimited: ScanDecision): Boolean =
     unlimited.outcome.fold(_.code == ReasonCode.NoFilter, _ => true)
 }
 
 private[scan] object ScanPlanner extends Logging {
 
-  /** A planner for one optimizer run of a session; `joins` finds the keys of its joins. */
+  /** Makes a planner for one optimizer run of a session; `joins` finds the keys of its joins. */
   def logical(
       session: SparkSession,
       settings: MetastoreConf,
@@ -408,17 +413,17 @@ private[scan] object ScanPlanner extends Logging {
       joins: ScanPlanner => JoinKeys): ScanPlanner =
     new ScanPlanner(session, settings, scope, PlanningContext.current, mayLimit, joins)
 
-  /** A planner for scans that were decided on: what this thread planned earlier may belong to another query. */
+  /** Makes a planner for physical scans. It shares nothing: the thread may have planned other queries. */
   def physical(session: SparkSession, settings: MetastoreConf): ScanPlanner =
     new ScanPlanner(session, settings, PlanScope.Everything, new PlanningContext(None))
 
   private def logDecision(decision: ScanDecision): Unit =
     logInfo(VisibleText(s"${decision.table} ${decision.label}"))
 
-  /** Whether a job of the query's own was cancelled: then the query is. */
+  /** Whether a job of the query was cancelled: then the query is cancelled. */
   def isCancelled(e: Throwable): Boolean = Option(e.getMessage).exists(_.contains("SPARK_JOB_CANCELLED"))
 
-  /** The value; `instead` of it, with a line in the log, where computing it fails. */
+  /** Returns the value; if computing it fails, logs a line and returns `instead`. */
   def recover[A](about: String, instead: A)(value: => A): A =
     try value
     catch {
@@ -427,30 +432,30 @@ private[scan] object ScanPlanner extends Logging {
         instead
     }
 
-  /** Planning goes on without us: one line says why, which is nobody's concern once Spark has ended. */
-  def warn(table: String, why: Reason, cause: Throwable): Unit = {
-    val message = VisibleText(s"$table is planned without the Metastore: $why")
+  /** Logs why planning continues without us; after Spark has ended, this is no warning. */
+  def warn(table: String, reason: Reason, cause: Throwable): Unit = {
+    val message = VisibleText(s"$table is planned without the Metastore: $reason")
     if (SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession).isDefined) logWarning(message)
     else logInfo(message)
     logDebug("The cause", cause)
   }
 }
 
-/** What was decided about a scan, and the numbers of the files that it reads, where there are statistics. */
+/** The decision on a scan, and the numbers of the files that it reads, if there are statistics. */
 private[scan] final case class ScanPlan(decision: ScanDecision, numbers: Option[ScanStatistics])
 
 /**
- * The answer of an aggregate, and the files that it is of.
+ * The answer to an aggregate, and the files that it covers.
  *
- * @param totals of each measure in their order; where files are read, of each of its parts
- * @param rest   reads the other files, and those alone
+ * @param totals the total of each measure, in order; if files are read, the total of each part
+ * @param rest   the plan that reads exactly the unanswered files
  */
 private[scan] final case class MeasuredScan(
     totals: Seq[Any],
     decision: ScanDecision,
     rest: Option[LogicalPlan] = None) {
 
-  /** The answer with a plan that reads the files that are not answered; None where they cannot be read alone. */
+  /** The answer with a plan that reads the unanswered files; None if exactly these cannot be read. */
   def reading(rest: => Option[LogicalPlan]): Option[MeasuredScan] =
     if (decision.after == 0) Some(this)
     else rest.map(plan => copy(rest = Some(plan)))
