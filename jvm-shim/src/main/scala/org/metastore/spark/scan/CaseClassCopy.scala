@@ -7,13 +7,13 @@ import scala.collection.mutable
 /**
  * Makes and copies Spark's case classes by the names of their fields.
  *
- * One build of the shim serves several lines of Spark, and these classes gain fields from line to line. A compiled call of `copy`
- * or of a constructor has all fields of the line that it was compiled for, and is not found on another line.
+ * One build of the shim serves several lines of Spark, and these classes gain fields from line to line. A
+ * compiled call of `copy` or of a constructor names all fields of one line, and fails on another line.
  */
 private[scan] object CaseClassCopy {
 
   /**
-   * Copies with other values of some fields.
+   * Copies an instance with new values of some fields.
    *
    * @throws IllegalArgumentException a field is not one of the class
    */
@@ -27,7 +27,7 @@ private[scan] object CaseClassCopy {
   }
 
   /**
-   * Makes an instance with these fields; the others have the defaults of the class.
+   * Makes an instance with these fields; all other fields have their defaults.
    *
    * @throws IllegalArgumentException a field is not one of the class
    */
@@ -46,7 +46,7 @@ private[scan] object CaseClassCopy {
   private def constructorOf(caseClass: Class[_]): Constructor[_] =
     caseClass.getConstructors.maxBy(_.getParameterCount)
 
-  /** The names of the fields in their order: the compiler writes lazy values first, which are not final, then the parameters. */
+  /** The names of the fields in order: lazy values, which are not final, come before the parameters. */
   private def fieldNames(caseClass: Class[_]): IndexedSeq[String] = {
     val fields = caseClass.getDeclaredFields.filter { field =>
       Modifier.isFinal(field.getModifiers) && !Modifier.isStatic(field.getModifiers)
@@ -64,7 +64,7 @@ private[scan] object CaseClassCopy {
     require(value == original.productElement(i), s"${original.productPrefix} has its fields in another order")
   }
 
-  /** The default of the field after these values. In a later list of parameters it may depend on those of earlier lists. */
+  /** The default of the field after these values. It may depend on the values of earlier parameter lists. */
   private def default(caseClass: Class[_], values: Seq[Any]): Any = {
     val companion =
       Class.forName(caseClass.getName + "$", true, caseClass.getClassLoader).getField("MODULE$").get(null)

@@ -20,13 +20,16 @@ import org.metastore.spark.tables.{FileRelation, UnsupportedRelease}
 /** Tables that Spark reads as file relations: Delta's, Hudi's, and plain Parquet. */
 private[scan] final class FileRelationAdapter extends RelationAdapter {
 
-  override def prepare(relation: LogicalPlan, above: ScanContext, planner: ScanPlanner): Option[LogicalPlan] =
+  override def prepare(
+      relation: LogicalPlan,
+      context: ScanContext,
+      planner: ScanPlanner): Option[LogicalPlan] =
     relation match {
       case Files(logical, files) if ScanMark.fromRelation(files).isEmpty =>
-        try tableBehind(logical, files).map(prepareRelation(logical, files, _, above, planner))
+        try tableBehind(logical, files).map(prepareRelation(logical, files, _, context, planner))
         catch {
-          case unknown: UnsupportedRelease =>
-            Some(withMark(logical, files, ScanMark.refuse(unknown.reason), logical.catalogTable))
+          case unsupported: UnsupportedRelease =>
+            Some(withMark(logical, files, ScanMark.refuse(unsupported.reason), logical.catalogTable))
         }
       case _ => None
     }
@@ -62,7 +65,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     try tableBehind(logical, files).filter(_.restriction(planner.settings).isEmpty)
     catch { case _: UnsupportedRelease => None }
 
-  /** The answer for the files as they are now: Spark may have listed them long ago. */
+  /** Answers for the files as they are now: Spark may have listed them long ago. */
   private def measureNow(
       scanned: ScannedFiles,
       read: HadoopFsRelation,
@@ -84,7 +87,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     table.listWhole(read.location, partitionFilters, dataFilters)
   }
 
-  /** The relation with the files alone that are to be read. Delta looks for deleted rows in no index but its own. */
+  /** Makes the relation that reads the unanswered files. Delta finds deleted rows in its own index only. */
   private def scanOfRest(
       logical: LogicalRelation,
       read: HadoopFsRelation,
@@ -127,7 +130,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
   private def tableBehind(logical: LogicalRelation, files: HadoopFsRelation): Option[FileScan] = {
     val label = logical.catalogTable.map(_.identifier.unquotedString)
     ScanMark.fromRelation(files) match {
-      // its partitions are chosen
+      // A permit means that Spark has chosen the partitions.
       case Some(permit: ScanMark.Permit) => ScanFormats.findMarkedTable(files, permit.root, label)
       case _ => ScanFormats.findTable(files, label)
     }
@@ -146,11 +149,11 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       logical: LogicalRelation,
       files: HadoopFsRelation,
       table: FileScan,
-      above: ScanContext,
+      context: ScanContext,
       planner: ScanPlanner): LogicalPlan = {
-    val conjuncts = above.conjuncts.map(withRelationNames(_, logical))
+    val conjuncts = context.conjuncts.map(withRelationNames(_, logical))
     lazy val wanted =
-      if (mayLimit(logical, files, conjuncts)) planner.wantedRows(table.id, above)(table.resolver)
+      if (mayLimit(logical, files, conjuncts)) planner.wantedRows(table.id, context)(table.resolver)
       else None
     val mark = markOf(table, wanted, planner)
     if (!planner.estimates) withMark(logical, files, mark, logical.catalogTable)
@@ -166,9 +169,9 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
 
   private def markOf(table: FileScan, wanted: => Option[WantedRows], planner: ScanPlanner): ScanMark =
     planner.restriction.orElse(table.restriction(planner.settings)) match {
-      case Some(why) => ScanMark.refuse(why)
+      case Some(reason) => ScanMark.refuse(reason)
       case None => planner.statistics(table.id) match {
-          case Left(why) => ScanMark.refuse(why)
+          case Left(reason) => ScanMark.refuse(reason)
           case Right(statistics) =>
             ScanMark.Permit(statistics.fingerprint, table.root.toString, wanted, table.command)
         }
@@ -185,7 +188,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       statistics: Manifest): LogicalPlan = {
     val copy = planned.flatMap(catalogNumbers(files, table, _, statistics, planner)) match {
       case Some(numbers) =>
-        // a scan that is left alone lists when it runs, as without us
+        // A scan that is not pruned lists its files when it runs, as without us.
         val listed = if (mark.isInstanceOf[ScanMark.Permit]) read else files
         withMark(logical, listed, mark, Some(withNumbers(logical, table, files, numbers)))
       case None => withMark(logical, files, mark, withoutNumbers(logical, table))
@@ -201,20 +204,21 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       conjuncts: Seq[Expression]): Boolean = {
     val partitionColumns = AttributeSet(logical.resolve(files.partitionSchema, SQLConf.get.resolver))
     val options = new FileSourceOptions(files.options)
-    def isKnown(conjunct: Expression): Boolean = {
-      val ofPartition = conjunct.references.intersect(partitionColumns)
-      val isOfOneKind = ofPartition.isEmpty || ofPartition.size == conjunct.references.size
-      isOfOneKind && ConjunctRefusal.reason(conjunct).isEmpty
+    def isSupported(conjunct: Expression): Boolean = {
+      val partitionReferences = conjunct.references.intersect(partitionColumns)
+      val isMixed =
+        partitionReferences.nonEmpty && partitionReferences.size != conjunct.references.size
+      !isMixed && ConjunctRefusal.reason(conjunct).isEmpty
     }
     if (options.ignoreCorruptFiles || options.ignoreMissingFiles) false
-    else conjuncts.forall(isKnown)
+    else conjuncts.forall(isSupported)
   }
 
-  // In a query columns stand as the user wrote them; Spark's listings look for them by the names of the relation.
+  // A query spells columns as the user wrote them; Spark's listings find them by the relation's names.
   private def withRelationNames(conjunct: Expression, logical: LogicalRelation): Expression =
     conjunct.transform {
       case column: AttributeReference =>
-        logical.output.find(_.exprId == column.exprId).fold(column)(of => column.withName(of.name))
+        logical.output.find(_.exprId == column.exprId).fold(column)(named => column.withName(named.name))
     }
 
   private def withMark(
@@ -267,7 +271,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
 
   private def sizeOf(table: FileScan): String = s"The size of ${table.id.name}"
 
-  /** The relation's entry in the catalog with our numbers; a table that is read by its path has none, and Spark looks there. */
+  /** The relation's catalog entry with our numbers; a table that is read by its path gets a new entry. */
   private def withNumbers(
       logical: LogicalRelation,
       table: FileScan,

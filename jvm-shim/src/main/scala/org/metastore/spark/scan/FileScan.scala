@@ -17,34 +17,37 @@ import org.metastore.spark.pruning.{ColumnResolver, LiveFiles, ScanDecision}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 
-/** A table that Spark reads as a file relation: its identity, and the names of its columns and files in statistics. */
+/** A table that Spark reads as a file relation, and the names of its columns and files in statistics. */
 private[scan] trait FileScan {
   def id: TableIdentity
   def root: Path
   def relation: HadoopFsRelation
 
-  /** Why no file may be dropped; None: files may be. */
+  /** The reason why no file may be dropped, or None. */
   def restriction(settings: MetastoreConf): Option[Reason]
 
-  /** How a row-level command may find its files, if the scan finds them for it. */
+  /** The allowed ways of a row-level command to find its files, if the scan finds them for it. */
   def command: Option[RowLevelPruning] = None
 
-  /** The relation with the partitions chosen that these conjuncts leave, where this is done before it is listed. */
+  /** The relation restricted to the partitions that can match, if they are chosen before files are listed. */
   def listPartitions(conjuncts: Seq[Expression]): HadoopFsRelation = relation
 
-  /** The data files that an estimate counts; None where the files are not known yet. */
+  /** The data files that an estimate counts, or None if they are not known yet. */
   def countedFiles(read: HadoopFsRelation, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]]
 
-  /** The numbers of Spark's own ANALYZE that stay where ours are unknown: for most formats none, as their version is unknown. */
+  /**
+   * The numbers of Spark's own ANALYZE, used if ours are unknown. Most formats use none: the version that was
+   * analyzed is unknown.
+   */
   def fallbackStatistics(numbers: Option[CatalogStatistics]): Option[CatalogStatistics] = None
 
   /** Finds columns of the statistics by their names in queries. */
   def resolver(statistics: Manifest): ColumnResolver
 
-  /** Finds columns for estimates, whose values need not be the very values that a scan returns. */
+  /** Finds columns for estimates; their values may differ from those that a scan returns. */
   def estimateResolver(statistics: Manifest): ColumnResolver = resolver(statistics)
 
-  /** The snapshot that is read and those before it, newest first; empty where there are no snapshots. */
+  /** The snapshot that is read and those before it, newest first; empty without snapshots. */
   def lineage: Iterator[String] = Iterator.empty
 
   /**
@@ -60,13 +63,13 @@ private[scan] trait FileScan {
   /** The data files of a listing, in its order. */
   def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile]
 
-  /** The same files, with an unknown version where a file has changed since Spark listed it. */
+  /** The same files; a file that has changed since Spark listed it gets an unknown version. */
   def asNow(files: IndexedSeq[ScanFile], listed: => Seq[PartitionDirectory]): IndexedSeq[ScanFile] = files
 
-  /** The same files with their rows, where the table format counts them. */
+  /** The same files with their row counts, if the table format has them. */
   def countRows(files: IndexedSeq[ScanFile]): IndexedSeq[ScanFile] = files
 
-  /** An index of the table format's own class, which listeners recognise, and which answers as `index` does. */
+  /** An index of the table format's own class, which listeners recognize. It answers as `index` does. */
   def recognizable(index: FileIndex): FileIndex = index
 
   /** All files that pass the filters, without the table format's own skipping of files. */
@@ -76,7 +79,7 @@ private[scan] trait FileScan {
       dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
     index.listFiles(partitionFilters, dataFilters)
 
-  /** The files that the table format leaves to us; `decide` returns our decision on a listing. */
+  /** The files that remain after the format's own skipping; `decide` returns our decision on a listing. */
   def list(
       index: FileIndex,
       statistics: Manifest,
@@ -88,7 +91,7 @@ private[scan] trait FileScan {
 
 private[spark] object FileScan {
 
-  /** The name of a table as plans show it: `label`, else its format and path. */
+  /** The table's name in plans: `label`, else its format and path. */
   def nameOf(format: String, root: Path, label: Option[String]): String = label.getOrElse(s"$format.`$root`")
 
   /** The relation with another index. */
@@ -102,16 +105,16 @@ private[spark] object FileScan {
       file <- directory.files
     } yield file.fileStatus
 
-  /** The files of a listing that are kept, by their place in it. */
+  /** Selects files of a listing by their position in it. */
   def selectFiles(listed: Seq[PartitionDirectory])(keep: Int => Boolean): Seq[PartitionDirectory] = {
     var file = -1
-    val left = listed.map { partition =>
+    val selected = listed.map { partition =>
       partition.copy(files = partition.files.filter { _ => file += 1; keep(file) })
     }
-    left.filter(_.files.nonEmpty)
+    selected.filter(_.files.nonEmpty)
   }
 
-  /** The conjuncts that name no other columns than these, given in lower case: Spark or Hudi chooses partitions by them. */
+  /** The conjuncts over these columns only (in lower case): Spark or Hudi chooses partitions by them. */
   def conjunctsOver(columns: Set[String], conjuncts: Seq[Expression]): Seq[Expression] = conjuncts.filter {
     c =>
       c.deterministic && !SubqueryExpression.hasSubquery(c) && c.references.nonEmpty &&
@@ -122,7 +125,7 @@ private[spark] object FileScan {
     "datetimeRebaseMode" -> SQLConf.PARQUET_REBASE_MODE_IN_READ,
     "int96RebaseMode" -> SQLConf.PARQUET_INT96_REBASE_MODE_IN_READ)
 
-  /** Why a scan may return other dates or timestamps than those that were analyzed; None where it returns the same. */
+  /** The reason why a scan may return other dates or timestamps than were analyzed, or None. */
   def conversionRefusal(files: HadoopFsRelation): Option[Reason] = {
     val conf = SQLConf.get
     def legacy = rebaseModes.exists { case (option, setting) =>
@@ -138,10 +141,10 @@ private[spark] object FileScan {
 
   private def holdsTimestamps(dataType: DataType): Boolean = dataType match {
     case struct: StructType => struct.fields.exists(field => holdsTimestamps(field.dataType))
-    case other => other == TimestampType // what stands in lists and maps has no statistics
+    case other => other == TimestampType // elements of lists and maps have no statistics
   }
 
-  /** The reason to leave a scan alone. */
+  /** Makes the reason not to prune a scan. */
   def refuse(detail: String): Reason =
     Reason(ReasonCode.UnsupportedTable, "relation" -> "this scan", "detail" -> detail)
 }

@@ -11,7 +11,10 @@ import org.apache.spark.sql.types.StructType
 import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.reason.Indexed
 
-/** A file index frozen to the files that a decision kept, so that the part already answered stays right if the scan is planned again. */
+/**
+ * A file index fixed to the files that a decision kept. If the scan is planned again, it still reads exactly
+ * the files that the answer leaves out.
+ */
 private[scan] final class FixedFileIndex private (
     val delegate: FileIndex,
     directories: Seq[PartitionDirectory],
@@ -25,7 +28,7 @@ private[scan] final class FixedFileIndex private (
   override def metadataOpsTimeNs: Option[Long] = delegate.metadataOpsTimeNs
   override def refresh(): Unit = ()
 
-  // Nothing above the scan repeats a partition filter, and there may be more of them than were known.
+  // Nothing above the scan repeats a partition filter, and Spark may add some later.
   override def listFiles(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
@@ -52,22 +55,22 @@ private[scan] final class FixedFileIndex private (
 private[scan] object FixedFileIndex {
 
   /**
-   * The index that lists what a decision leaves of a listing.
+   * The index with the files of a listing that a decision keeps.
    *
    * @param files the files of the listing, in its order
-   * @return None where the decision is about other files
+   * @return None if the decision is about other files
    */
   def fromDecision(
       delegate: FileIndex,
       listed: Seq[PartitionDirectory],
       files: IndexedSeq[ScanFile],
       decision: ScanDecision): Option[FixedFileIndex] = {
-    val decided = Indexed.places(decision.files.paths.zip(decision.files.sizes))
-    val places = files.flatMap(file => decided.get((file.path, file.size)))
-    if (Seq(files.length, places.length, places.distinct.length).exists(_ != decision.before)) None
+    val positionOf = Indexed.places(decision.files.paths.zip(decision.files.sizes))
+    val positions = files.flatMap(file => positionOf.get((file.path, file.size)))
+    if (Seq(files.length, positions.length, positions.distinct.length).exists(_ != decision.before)) None
     else Some(new FixedFileIndex(
       delegate,
-      FileScan.selectFiles(listed)(file => decision.survivors.get(places(file))),
+      FileScan.selectFiles(listed)(file => decision.survivors.get(positions(file))),
       decision))
   }
 }

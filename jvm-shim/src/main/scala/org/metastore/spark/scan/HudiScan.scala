@@ -22,7 +22,7 @@ import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.objects.{ColumnEntry, Manifest, TableIdentity}
 import org.metastore.spark.tables.{FormatReleases, HudiTable, LakeTable, Leaf, Reflection}
 
-/** A Hudi table as of one instant: one data file, the base file, for each file slice. */
+/** A Hudi table at one instant. Each file slice has one data file, its base file. */
 private[scan] final class HudiScan private (override val relation: HadoopFsRelation, label: Option[String])
   extends FileScan {
 
@@ -52,15 +52,15 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
 
   override def estimateResolver(statistics: Manifest): ColumnResolver = new FileColumns(Array.empty)
 
-  /** The columns of the files, Hudi's own among them; `unknown` ones have no statistics. */
+  /** Finds the columns of the files, with Hudi's own; the `unknown` ones have no statistics. */
   private final class FileColumns(unknown: Array[String]) extends ColumnResolver {
-    private val same = SQLConf.get.resolver
+    private val isSameName = SQLConf.get.resolver
 
     override def key(root: Attribute, path: Seq[String]): Option[String] = {
       val name = root.name +: path
       val sameIgnoringCase = leaves.getOrElse(ColumnEntry.lowerCase(name), Nil)
-      sameIgnoringCase.filter(_.path.corresponds(name)(same)) match {
-        case Seq(only) if !unknown.exists(same(_, root.name)) => Some(only.key)
+      sameIgnoringCase.filter(_.path.corresponds(name)(isSameName)) match {
+        case Seq(only) if !unknown.exists(isSameName(_, root.name)) => Some(only.key)
         case _ => None
       }
     }
@@ -79,7 +79,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
     listSlices(index, partitionFilters).directories
 
-  /** The listing of an index without Hudi's own skipping. */
+  /** Lists an index without Hudi's own skipping. */
   private def listSlices(index: FileIndex, partitionFilters: Seq[Expression]): HudiListing = {
     last = HudiListing.findOrList(index, partitionFilters) {
       val directories = index.listFiles(partitionFilters, Nil)
@@ -117,7 +117,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
           deleted = DeletedRows.Zero)
     }
 
-  /** The file of a slice whose rows are not just those of its base file. */
+  /** The file of a slice that has more rows than those of its base file. */
   private def changedFile(base: HudiScan.Base): ScanFile =
     ScanFile(
       LakeTable.pathInTable(base.path, root),
@@ -127,7 +127,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       hasChanges = true,
       deleted = DeletedRows.Unknown)
 
-  /** Without Hudi's own skipping, which in Hudi 1.2.0 loses rows. */
+  /** Lists without Hudi's own skipping, which in Hudi 1.2.0 loses rows. */
   override def list(
       index: FileIndex,
       statistics: Manifest,
@@ -143,17 +143,17 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
         else HudiScan.unknownFiles(decide(all), statistics, dataFilters)
       if (unknown.isEmpty) all
       else {
-        val leftByHudi =
+        val filesByHudi =
           Indexed.set(FileScan.filesOf(index.listFiles(partitionFilters, dataFilters)))(_.getPath)
         val files = FileScan.filesOf(all)
-        FileScan.selectFiles(all)(file => !unknown.get(file) || leftByHudi(files(file).getPath))
+        FileScan.selectFiles(all)(file => !unknown.get(file) || filesByHudi(files(file).getPath))
       }
     }
 }
 
 private[scan] object HudiScan extends ScanFormat {
 
-  /** Columns that Hudi stores with each row, though Spark hides them like columns that a file source computes. */
+  /** Columns that Hudi stores with each row. Spark hides them like columns that a file source computes. */
   private val stored = Set(
     "_hoodie_commit_time",
     "_hoodie_commit_seqno",
@@ -165,20 +165,20 @@ private[scan] object HudiScan extends ScanFormat {
   private val PlainRows = "org.apache.spark.sql.catalyst.expressions."
   private val FileNames = "org.apache.hudi.common.fs.FSUtils"
 
-  /** The Hudi table behind a relation, unless it reads changes. */
+  /** Finds the Hudi table behind a relation, unless it reads changes. */
   override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
     if (HudiTable.is(relation)) {
       FormatReleases.require(relation.location)
       Some(new HudiScan(relation, label))
     } else None
 
-  /** A base file as its slice knows it: the size that Hudi lists of a slice with log files is an estimate. */
+  /** A base file with its true size: Hudi lists an estimate for a slice with log files. */
   private final case class Base(path: Path, size: Long)
 
-  /** A slice whose rows are not just those of its base file; `base` where it is known. */
+  /** A slice that has more rows than those of its base file. */
   private final case class Slice(base: Option[Base])
 
-  /** The slice with log files, or with rows in a second place, that a listed file stands for. */
+  /** The slice behind a listed file, if it has log files or rows elsewhere. */
   private def slice(values: InternalRow, listed: Path): Option[Slice] =
     if (listed.getName.startsWith(".")) Some(Slice(None))
     else if (values.getClass.getName.startsWith(PlainRows)) None
@@ -188,13 +188,13 @@ private[scan] object HudiScan extends ScanFormat {
     val fileNames = Reflection.load(FileNames, mapping.getClass.getClassLoader)
     val fileId = Reflection.callStatic[String](fileNames, "getFileId", listed.getName)
     val slice = Reflection.option[AnyRef](Reflection.call[AnyRef](mapping, "getSlice", fileId))
-    slice.map(found => Slice(HudiTable.baseFile(found).map(baseOf)))
+    slice.map(hudiSlice => Slice(HudiTable.baseFile(hudiSlice).map(baseOf)))
   }
 
   private def baseOf(file: AnyRef): Base =
     Base(new Path(Reflection.call[String](file, "getPath")), Reflection.call[Long](file, "getFileSize"))
 
-  /** Files that are read because they have no statistics of the columns that the filters name. */
+  /** The files that are read because they have no statistics for the columns of the filters. */
   private def unknownFiles(decision: ScanDecision, statistics: Manifest, filters: Seq[Expression]): BitSet = {
     val reasons = if (isAnalyzed(statistics, filters)) unknownFile else unknownFileOrColumn
     FileSets.where(decision.before) { file =>
@@ -213,7 +213,7 @@ private[scan] object HudiScan extends ScanFormat {
 
   private val packages = Seq("org.apache.spark.sql.hudi.command.", "org.apache.hudi.")
 
-  /** Hudi's commands read their target by queries of their own, whose plans do not show what they are for: the stack does. */
+  // Hudi's commands read their target by separate queries. Only the stack shows the command, not the plan.
   private def hudiQuery: Option[Reason] = {
     val callers = Thread.currentThread.getStackTrace.map(_.getClassName)
     for (caller <- callers.find(name => packages.exists(name.startsWith))) yield {
@@ -232,14 +232,14 @@ private[scan] final class HudiListing(
 private[scan] object HudiListing {
   val Empty: HudiListing = new HudiListing(Nil, Vector.empty)
 
-  private val Kept = 32
+  private val MaxEntries = 32
   private val BytesOfFile = 1100L // its path alone, as Hadoop holds it, has 400
   private val counter = new AtomicLong
 
-  /** What a listing depends on beside its index: values of partitions are read in the session's time zone. */
+  /** The settings that a listing depends on: partition values are read in the session's time zone. */
   private final case class ListingKey(filters: Set[Expression], zone: String, caseSensitive: Boolean)
 
-  /** The place of a listing in the cache. */
+  /** A listing in the cache. */
   private final class Entry(index: FileIndex, slices: AnyRef, listingKey: ListingKey) {
     private val indexReference = new WeakReference(index)
     private val slicesReference = new WeakReference(slices)
@@ -258,7 +258,7 @@ private[scan] object HudiListing {
 
   private var entries = Vector.empty[Entry]
 
-  /** The kept listing of the partitions that satisfy filters, else a new one. */
+  /** Finds the cached listing of the partitions that satisfy filters, or lists them. */
   def findOrList(index: FileIndex, partitionFilters: Seq[Expression])(list: => HudiListing): HudiListing =
     HudiTable.slicesInMemory(index) match {
       case Some(slices) if partitionFilters.forall(isFixed) =>
@@ -280,17 +280,17 @@ private[scan] object HudiListing {
   }
 
   private def addEntry(entry: Entry): Entry = {
-    val (lost, others) = entries.partition(_.isLost)
-    val (kept, oldest) = others.splitAt(Kept - 1)
+    val (lost, current) = entries.partition(_.isLost)
+    val (newest, oldest) = current.splitAt(MaxEntries - 1)
     for (dropped <- lost ++ oldest) dropped.forget()
-    entries = entry +: kept
+    entries = entry +: newest
     entry
   }
 
   private def isFixed(filter: Expression): Boolean =
     filter.deterministic && filter.find(_.isInstanceOf[PlanExpression[_]]).isEmpty
 
-  // Each query gives columns other ids.
+  // Each query gives the columns new ids.
   private def withoutIds(filter: Expression): Expression = filter.transform {
     case column: AttributeReference => column.withExprId(ExprId(0)).withQualifier(Nil)
   }

@@ -15,7 +15,7 @@ private[scan] final class IcebergJoin(
     decide: Seq[Expression] => ScanDecision) {
   import IcebergJoin.KeyName
 
-  // A filter at run time spells a column as the query does, maybe in another case than the table.
+  // A filter at run time spells a column as the query does, possibly in another case than the table.
   private val resolver = SQLConf.get.resolver
 
   /** The tasks before any keys are known. */
@@ -24,7 +24,7 @@ private[scan] final class IcebergJoin(
   /** The tasks of a joined scan. Spark passes the filters once the other side's keys are collected. */
   final class JoinedTasks(planning: ScanDecision) {
     @volatile private var decisionByKeys = Option.empty[ScanDecision]
-    @volatile private var pathsLeftByFormat = Option.empty[Set[String]]
+    @volatile private var pathsByFormat = Option.empty[Set[String]]
     private var keys = Seq.empty[Expression]
     private var names = IndexedSeq.empty[KeyName]
 
@@ -33,7 +33,7 @@ private[scan] final class IcebergJoin(
     /** The column that stands for an expression in Spark's filters: a scan gets filters of columns alone. */
     def nameOf(key: Expression): Attribute = synchronized {
       names.find(_.key.semanticEquals(key)) match {
-        case Some(known) => known.column
+        case Some(name) => name.column
         case None =>
           val column = AttributeReference(IcebergJoin.unusedName(output, names.size), key.dataType)()
           names :+= KeyName(key, column)
@@ -42,18 +42,19 @@ private[scan] final class IcebergJoin(
     }
 
     /**
-     * Takes filters in. Iceberg gets the filters of columns that it partitions by, too, but not those of doubles, of which
-     * Iceberg takes no NaN and tells the zeros apart. The scan, which others read by as well, keeps its tasks.
+     * Applies filters. Iceberg also gets those over its partition columns. It gets none over doubles, because
+     * it ignores NaN and distinguishes the zeros. Other parts of the plan share the scan: it keeps its tasks.
      */
     def filter(scan: AnyRef, filters: Array[Predicate])(forward: Array[Predicate] => AnyRef): AnyRef = {
       val partitionColumns = Reflection.call[Array[NamedReference]](scan, "filterAttributes")
-      def isOfPartition(column: NamedReference): Boolean =
-        columnOf(column.fieldNames.head).exists { known =>
-          partitionColumns.exists(_.fieldNames.toSeq == known.name +: column.fieldNames.toSeq.tail)
+      def isPartitionColumn(column: NamedReference): Boolean =
+        columnOf(column.fieldNames.head).exists { root =>
+          partitionColumns.exists(_.fieldNames.toSeq == root.name +: column.fieldNames.toSeq.tail)
         }
       def isForFormat(filter: Predicate): Boolean =
-        filter.children.length <= IcebergJoin.MostForFormat && filter.references.forall(isOfPartition) &&
-          !isOfDoubles(filter)
+        filter.children.length <= IcebergJoin.MaxValuesForFormat && filter.references.forall(
+          isPartitionColumn) &&
+          !hasDoubles(filter)
       val forFormat = filters.filter(isForFormat)
       if (forFormat.nonEmpty)
         ScanPlanner.recover(planning.table, ())(filterByFormat(scan)(forward(forFormat)))
@@ -69,18 +70,18 @@ private[scan] final class IcebergJoin(
       try {
         forward
         val paths = IcebergTasks.currentTasks(scan).paths
-        pathsLeftByFormat = Some(pathsLeftByFormat.fold(paths)(_ intersect paths))
+        pathsByFormat = Some(pathsByFormat.fold(paths)(_ intersect paths))
       } finally all.giveTo(scan)
     }
 
-    /** The tasks of a scan that are left. */
+    /** The tasks of a scan that neither Iceberg nor the keys exclude. */
     def tasks(scan: AnyRef): IcebergTasks = {
       val current = IcebergTasks.currentTasks(scan)
-      val leftByFormat = pathsLeftByFormat.fold(current)(current.selectPaths)
-      decisionByKeys.fold(leftByFormat)(known => leftByFormat.selectPaths(known.survivingPaths))
+      val remaining = pathsByFormat.fold(current)(current.selectPaths)
+      decisionByKeys.fold(remaining)(decision => remaining.selectPaths(decision.survivingPaths))
     }
 
-    /** The batch of the tasks that are left. Other parts of the plan may read by the same scan: it gets its own tasks back. */
+    /** Makes the batch of the remaining tasks. The scan, which may be shared, gets its own tasks back. */
     def batchOf(scan: AnyRef)(batch: => AnyRef): AnyRef = scan.synchronized {
       val all = IcebergTasks.currentTasks(scan)
       val remaining = ScanPlanner.recover(planning.table, all)(tasks(scan))
@@ -102,7 +103,7 @@ private[scan] final class IcebergJoin(
       case _ => None
     }
 
-    private def isOfDoubles(filter: Predicate): Boolean = filter.children.exists {
+    private def hasDoubles(filter: Predicate): Boolean = filter.children.exists {
       case value: Literal[_] => value.dataType == DoubleType || value.dataType == FloatType
       case _ => false
     }
@@ -112,7 +113,7 @@ private[scan] final class IcebergJoin(
       case _ => None
     }
 
-    /** The column that a filter spells so; None where two columns differ in case alone: the wrong one leaves out wrong files. */
+    /** The column of this name, or None if two names differ only in case: one would choose wrong files. */
     private def columnOf(name: String): Option[AttributeReference] =
       output.filter(column => resolver(column.name, name)) match {
         case Seq(only) => Some(only)
@@ -122,13 +123,13 @@ private[scan] final class IcebergJoin(
 }
 
 private object IcebergJoin {
-  private val MostForFormat = 10000 // values, all of which Iceberg shows wherever it names the scan
+  private val MaxValuesForFormat = 10000 // Iceberg prints all values wherever it names the scan
 
   /** The column that stands for a key. */
   private final case class KeyName(key: Expression, column: AttributeReference)
 
-  private def unusedName(output: Seq[AttributeReference], place: Int): String = {
-    var name = s"metastore_key_$place"
+  private def unusedName(output: Seq[AttributeReference], number: Int): String = {
+    var name = s"metastore_key_$number"
     while (output.exists(_.name.equalsIgnoreCase(name))) name += "_"
     name
   }

@@ -21,7 +21,7 @@ private[scan] final class IcebergScan(val spark: Table) {
   def id: TableIdentity =
     TableIdentity(IcebergTable.name, uuid, location, name, table.nameMapping, table.ownFiles)
 
-  /** Whether both read the same snapshot of the same table. */
+  /** Whether this and the other are the same snapshot of the same table. */
   def isSameSnapshot(other: IcebergScan): Boolean = uuid == other.uuid && snapshot == other.snapshot
 
   /** The files of the snapshot that a scan reads. */
@@ -36,13 +36,13 @@ private[scan] final class IcebergScan(val spark: Table) {
       unasked.map(predicate =>
         Reason(ReasonCode.FormatNotAsked, "format" -> IcebergTable.title, "conjunct" -> textOf(predicate))))
 
-  // Spark cannot write a null of type binary.
+  // Spark fails to print a null of type binary.
   private def textOf(predicate: Predicate): String = Try(predicate.toString).getOrElse(predicate.name)
 
   /** The snapshot that is read, if there is one. */
   def snapshot: Option[String] = table.current
 
-  /** Finds the keys of columns by their paths, in the schema whose field ids a scan reads by; none where it is unknown. */
+  /** Finds the key of a column by its path, in the schema whose field ids a scan reads by. */
   def keysOf(scan: AnyRef): Seq[String] => Option[String] = {
     val schema = schemaOf(scan)
     path => schema.flatMap(_.key(path))
@@ -55,14 +55,14 @@ private[scan] final class IcebergScan(val spark: Table) {
     schemaIfShown(scan, "schema").orElse(schemaIfShown(spark, "snapshotSchema")).map(new IcebergSchema(_))
   }
 
-  /** The snapshot and those before it, newest first: a catalog may load these only when it is asked for them. */
+  /** The snapshot and those before it, newest first. A catalog may load the earlier ones only on demand. */
   def lineage: Iterator[String] = snapshot.iterator ++ snapshot.iterator.flatMap(table.lineage).drop(1)
 
-  /** The keys of the snapshot's columns by their paths, before there is a scan. */
+  /** The keys of the snapshot's columns by their paths; they need no scan. */
   def keys: Map[Seq[String], String] =
     Indexed.entries(table.leaves(table.current))(leaf => leaf.path -> leaf.key)
 
-  /** Whether a column holds UUIDs, which Spark shows as texts. */
+  /** Whether the column's type is UUID, which Spark shows as a string. */
   def holdsUuids(key: String): Boolean = table.holdsUuids(key)
 
   private def schemaFrom(owner: AnyRef, method: String): AnyRef = {
@@ -79,7 +79,7 @@ private[scan] final class IcebergScan(val spark: Table) {
 
 private[scan] object IcebergScan {
 
-  /** The Iceberg table behind a relation, if it is one that holds data. */
+  /** Finds the Iceberg table behind a relation; None for metadata tables. */
   def fromTable(table: Table): Option[IcebergScan] =
     Optional.when(IcebergTable.is(table))(new IcebergScan(table))
 }
@@ -90,12 +90,12 @@ private[scan] final class IcebergSchema(schema: AnyRef) {
   /** The key of a column in the statistics. */
   def key(path: Seq[String]): Option[String] = fieldId(path).map(_.toString)
 
-  /** The field id of a column or of a field inside structs; None inside lists and maps, and for unknown names. */
+  /** The field id of a column or of a field in structs; None in lists and maps, and for unknown names. */
   def fieldId(path: Seq[String]): Option[Int] = {
     val root = Reflection.call[AnyRef](schema, "asStruct")
     var struct = Option(root)
     for (name <- path.init) struct = struct.flatMap(field(_, name)).flatMap(structOf)
-    for (parent <- struct; found <- field(parent, path.last)) yield Reflection.call[Int](found, "fieldId")
+    for (parent <- struct; leaf <- field(parent, path.last)) yield Reflection.call[Int](leaf, "fieldId")
   }
 
   private def field(struct: AnyRef, name: String): Option[AnyRef] =

@@ -21,14 +21,14 @@ private[scan] final class IcebergScanProxy(
   extends DelegateProxy(scan)
   with PrunedScan {
 
-  // The keys of a join are a part of the plan above, and are not known before it runs.
+  // The keys of a join belong to the plan above, and are unknown until it runs.
   override protected def fingerprint: AnyRef = planning.fingerprint
 
   private val joined = if (isJoined) join.map(_.begin(planning)) else None
 
   override def decision: ScanDecision = joined.fold(planning)(_.decision)
 
-  // Scans that get no keys do not share the scan that does.
+  // Scans without keys must not share the scan that gets them.
   override def withKeys: Option[Scan] =
     if (join.isEmpty || !scan.isInstanceOf[SupportsRuntimeV2Filtering]) None
     else {
@@ -51,47 +51,48 @@ private[scan] final class IcebergScanProxy(
       case "toBatch" => Some(batchOnce(() => forward(method, arguments)))
       case "filter" => // by the keys of a join's other side, at run time
         synchronized { batch = None }
-        joined.map(_.filter(delegate, arguments(0).asInstanceOf[Array[Predicate]]) { ofFormat =>
-          forward(method, Array[AnyRef](ofFormat))
+        joined.map(_.filter(delegate, arguments(0).asInstanceOf[Array[Predicate]]) { filters =>
+          forward(method, Array[AnyRef](filters))
         })
-      case "supportedCustomMetrics" if joined.isDefined || decision.outcome.isRight => // keys may decide later
+      // keys may decide later
+      case "supportedCustomMetrics" if joined.isDefined || decision.outcome.isRight =>
         Some(forward(method, arguments).asInstanceOf[Array[CustomMetric]] ++
           Array[CustomMetric](new FilesBeforeMetric, new FilesAfterMetric, new FilesByFormatMetric))
       case "reportDriverMetrics" =>
         ScanPlanner.recover(planning.table, Option.empty[AnyRef]) {
-          def own = forward(method, arguments).asInstanceOf[Array[CustomTaskMetric]]
-          Some(remainingFiles.getOrElse(own) ++ FileMetrics.fromDecision(decision))
+          def formatMetrics = forward(method, arguments).asInstanceOf[Array[CustomTaskMetric]]
+          Some(remainingMetrics.getOrElse(formatMetrics) ++ FileMetrics.fromDecision(decision))
         }
       case _ => None
     }
 
-  // A scan that shares the planning of another one reports none, and no scan knows which tasks were taken from it.
-  private def remainingFiles: Option[Array[CustomTaskMetric]] =
+  // A scan that shares another one's planning has no report. Iceberg's own metrics count the tasks that we
+  // removed.
+  private def remainingMetrics: Option[Array[CustomTaskMetric]] =
     for (tasks <- planned if tasks.report.nonEmpty) yield {
-      val left = joined.fold(IcebergTasks.currentTasks(delegate))(_.tasks(delegate))
-      tasks.remainingMetrics(left.size)
+      val remaining = joined.fold(IcebergTasks.currentTasks(delegate))(_.tasks(delegate))
+      tasks.remainingMetrics(remaining.size)
     }
 
-  private def batchOnce(own: () => AnyRef): Batch = synchronized {
+  private def batchOnce(makeBatch: () => AnyRef): Batch = synchronized {
     if (batch.isEmpty) {
-      val remaining = joined.fold(own())(_.batchOf(delegate)(own()))
+      val remaining = joined.fold(makeBatch())(_.batchOf(delegate)(makeBatch()))
       batch =
         Some(DelegateProxy.create(new IcebergBatchProxy(remaining, planning.fingerprint), classOf[Batch]))
     }
     batch.get
   }
 
-  private def estimate(own: () => Statistics): Statistics = synchronized {
-    if (estimated.isEmpty) estimated = Some(statistics(own))
+  private def estimate(formatStatistics: () => Statistics): Statistics = synchronized {
+    if (estimated.isEmpty) estimated = Some(statistics(formatStatistics))
     estimated.get
   }
 }
 
-/** A proxy before a batch: for Iceberg the batches of scans with equal pushed filters are equal, whatever files were dropped. */
-private[scan] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) extends DelegateProxy(batch) {
+/** A proxy before a batch. Iceberg compares batches by pushed filters, and not by their files. */
+private[scan] final class IcebergBatchProxy(batch: AnyRef, override protected val fingerprint: AnyRef)
+  extends DelegateProxy(batch) {
   private var partitions: Option[AnyRef] = None
-
-  override protected def fingerprint: AnyRef = kept
 
   override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] =
     method.getName match {
@@ -104,6 +105,8 @@ private[scan] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) extends
 }
 
 private[scan] object IcebergScanProxy {
+
+  /** Puts a proxy before a scan; `statistics` makes the optimizer's numbers from Iceberg's. */
   def before(
       scan: AnyRef,
       decision: ScanDecision,

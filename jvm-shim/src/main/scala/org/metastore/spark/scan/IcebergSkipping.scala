@@ -11,9 +11,11 @@ import org.metastore.spark.statistics.objects.DoubleOrder
 import org.metastore.spark.statistics.values.ColumnHistogram
 
 /**
- * Finds the predicates by which Iceberg loses rows that Spark's comparison finds. Its bounds, and those of Parquet's row groups,
- * leave NaN out, which is larger than all numbers in Spark; they take -0.0 for less than 0.0, which is equal in Spark. Bounds of
- * UUIDs are written in the order of their bytes, without signs, and compared as two signed numbers.
+ * Finds the predicates by which Iceberg loses rows that match in Spark.
+ *
+ * Iceberg's bounds, and those of Parquet's row groups, ignore NaN, which is larger than all numbers in Spark.
+ * They treat -0.0 as less than 0.0; in Spark they are equal. Bounds of UUIDs are written in the order of
+ * unsigned bytes, but compared as two signed numbers.
  *
  * @param histogram the histogram of a column, by its name's parts and a type
  * @param isUuid    whether a column, by its name's parts, holds UUIDs and has statistics
@@ -32,12 +34,12 @@ private[scan] final class IcebergSkipping(
       column <- output.find(_.exprId == root.exprId)
       name = column.name +: path
       // a column that was FLOAT has statistics of that type
-      known <- Indexed.firstAnswer(fractions.toSeq)(histogram(name, _))
-    } yield name -> known
+      columnHistogram <- Indexed.firstAnswer(fractions.toSeq)(histogram(name, _))
+    } yield name -> columnHistogram
     histograms.toMap
   }
 
-  /** Whether Iceberg may leave out rows of the analyzed data files that satisfy the predicate. */
+  /** Whether Iceberg may lose rows of the analyzed data files that satisfy the predicate. */
   def losesRows(predicate: Predicate): Boolean = {
     val names = predicate.references.map(_.fieldNames.toSeq).toSeq
     losesFractions(predicate, names) || exists(predicate)(isComparison) && names.exists(isUuid)

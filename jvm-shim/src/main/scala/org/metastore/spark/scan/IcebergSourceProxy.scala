@@ -8,7 +8,7 @@ import org.apache.spark.sql.metastore.PushedPredicates
 
 import org.metastore.spark.tables.DelegateProxy
 
-/** A proxy before a source of scan builders, such as a SparkTable or a row-level operation: its scans pass through us. */
+/** A proxy before a SparkTable or row-level operation: the interceptor changes the scans that it builds. */
 private[scan] final class IcebergSourceProxy(source: AnyRef, scans: IcebergInterceptor)
   extends DelegateProxy(source) {
   override protected def fingerprint: AnyRef = scans.fingerprint
@@ -22,7 +22,7 @@ private[scan] final class IcebergSourceProxy(source: AnyRef, scans: IcebergInter
     }
 }
 
-/** A proxy before a SparkScanBuilder: the interceptor changes the scan once Iceberg's own push-down is done. */
+/** A proxy before a SparkScanBuilder. The interceptor changes the scan after Iceberg's own push-down. */
 private[scan] final class IcebergBuilderProxy(builder: AnyRef, scans: IcebergInterceptor)
   extends DelegateProxy(builder) {
   override protected def fingerprint: AnyRef = scans.fingerprint
@@ -32,10 +32,11 @@ private[scan] final class IcebergBuilderProxy(builder: AnyRef, scans: IcebergInt
   override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] =
     method.getName match {
       case "pushPredicates" =>
-        val (kept, asked) = arguments(0).asInstanceOf[Array[Predicate]].partition(scans.keepsFromFormat)
-        val left = forward(method, Array(asked)).asInstanceOf[Array[Predicate]]
-        pushed = PushedPredicates(kept.toSeq, asked.toSeq.filterNot(left.contains(_)))
-        Some(left ++ kept)
+        val predicates = arguments(0).asInstanceOf[Array[Predicate]]
+        val (notPushed, pushable) = predicates.partition(scans.keepsFromFormat)
+        val remaining = forward(method, Array(pushable)).asInstanceOf[Array[Predicate]]
+        pushed = PushedPredicates(notPushed.toSeq, pushable.toSeq.filterNot(remaining.contains(_)))
+        Some(remaining ++ notPushed)
       case "build" => Some(scans.prepare(forward(method, arguments), pushed))
       case _ => None
     }

@@ -11,10 +11,10 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.metastore.spark.pruning.DeletedRows
 import org.metastore.spark.tables.{DeletedRowBounds, DeletedRowEstimates, Reflection, TaskDeletes}
 
-/** The data files of tasks and their bytes, the delete files and theirs. */
+/** The numbers of data files and delete files of tasks, and their bytes. */
 private[scan] final case class TaskTotals(files: Long, bytes: Long, deletes: Long, deletesBytes: Long)
 
-/** The tasks of an Iceberg scan: the data files that it is going to read. Equal scans share them: they refer to no scan. */
+/** The tasks of an Iceberg scan: the data files to read. Equal scans share them, so they refer to no scan. */
 private[scan] final class IcebergTasks private (
     val tasks: IndexedSeq[AnyRef],
     loader: ClassLoader,
@@ -30,7 +30,7 @@ private[scan] final class IcebergTasks private (
   private lazy val lengthOf = Reflection.method(taskClass, "length")
   private lazy val recordsOf = Reflection.method(content, "recordCount")
 
-  /** A file for each task, in their order; without a path where a task is not one data file: no statistics know it. */
+  /** The file of each task. A task that is not one data file has a file without path and statistics. */
   lazy val files: IndexedSeq[ScanFile] = {
     val estimates = new DeletedRowEstimates(fileTasks.map(TaskDeletes.deletesOf))
     val bounds = new DeletedRowBounds
@@ -62,43 +62,44 @@ private[scan] final class IcebergTasks private (
     val file = fileOf.invoke(task)
     val rows = recordsOf.invoke(file).asInstanceOf[java.lang.Long].longValue
     val deletes = TaskDeletes.deletesOf(task)
-    val counted = TaskDeletes.countRows(deletes, rows)
-    val estimate = counted.map(_.toDouble).orElse(estimates.estimate(deletes))
+    val exact = TaskDeletes.countRows(deletes, rows)
+    val estimate = exact.map(_.toDouble).orElse(estimates.estimate(deletes))
     val size = sizeOf.invoke(file).asInstanceOf[java.lang.Long]
     val isWhole = startOf.invoke(task) == 0L && lengthOf.invoke(task) == size
-    val deleted = if (isWhole) deletedRows(counted, deletes, bounds) else DeletedRows.Unknown
+    val deleted = if (isWhole) deletedRows(exact, deletes, bounds) else DeletedRows.Unknown
     ScanFile(locationOf.invoke(file).toString, size, Some(rows), estimate, deleted = deleted)
   }
 
   private def deletedRows(
-      counted: Option[Long],
+      exact: Option[Long],
       deletes: Array[AnyRef],
       bounds: DeletedRowBounds): DeletedRows =
-    counted match {
+    exact match {
       case Some(rows) => DeletedRows.exactly(rows)
       case None => bounds.mostDeleted(deletes).fold(DeletedRows.Unknown)(DeletedRows.atMost)
     }
 
-  /** The tasks of the files of these paths, and those that are not of one data file. */
+  /** Selects the tasks of these files, and tasks that are not one data file. */
   def selectPaths(paths: Set[String]): IcebergTasks =
     at(tasks.indices.filter(i => pathOf(tasks(i)).forall(paths)))
 
-  def at(places: IndexedSeq[Int]): IcebergTasks = new IcebergTasks(places.map(tasks), loader, report, live)
+  def at(positions: IndexedSeq[Int]): IcebergTasks =
+    new IcebergTasks(positions.map(tasks), loader, report, live)
 
-  /** Iceberg's metrics on the planning of these tasks, for those that are left. */
-  def remainingMetrics(left: TaskTotals): Array[CustomTaskMetric] = {
-    val counted = Map(
-      "resultDataFiles" -> left.files,
-      "totalDataFileSize" -> left.bytes,
-      "resultDeleteFiles" -> left.deletes,
-      "totalDeleteFileSize" -> left.deletesBytes)
+  /** Iceberg's metrics on planning these tasks, corrected for the remaining ones. */
+  def remainingMetrics(remaining: TaskTotals): Array[CustomTaskMetric] = {
+    val totals = Map(
+      "resultDataFiles" -> remaining.files,
+      "totalDataFileSize" -> remaining.bytes,
+      "resultDeleteFiles" -> remaining.deletes,
+      "totalDeleteFileSize" -> remaining.deletesBytes)
     report.map { metric =>
-      val skipped = if (metric.name == "skippedDataFiles") tasks.size - left.files else 0L
-      FileCount(metric.name, counted.getOrElse(metric.name, metric.value + skipped))
+      val skipped = if (metric.name == "skippedDataFiles") tasks.size - remaining.files else 0L
+      FileCount(metric.name, totals.getOrElse(metric.name, metric.value + skipped))
     }.toArray
   }
 
-  /** Makes a scan read these tasks and no others. */
+  /** Makes a scan read exactly these tasks. */
   def giveTo(scan: AnyRef): Unit =
     Reflection.call[AnyRef](scan, "resetTasks", new java.util.ArrayList[AnyRef](tasks.asJava))
 }
@@ -108,7 +109,7 @@ private[scan] object IcebergTasks {
   /** The tasks of a scan; equal scans of one snapshot share them. */
   def fromScan(scan: AnyRef, snapshot: Option[String], planner: ScanPlanner): IcebergTasks = {
     val (sharedSnapshot, shared) = planner.shared(scan)((snapshot, planned(scan)))
-    // The scan of a table that was never written has nothing behind it that could take tasks.
+    // The scan of a table that was never written cannot get tasks.
     if (sharedSnapshot != snapshot || shared.tasks.isEmpty) planned(scan)
     else {
       shared.giveTo(scan)
@@ -122,7 +123,7 @@ private[scan] object IcebergTasks {
     new IcebergTasks(tasks.tasks, scan.getClass.getClassLoader, report, Try(filesOf(scan)).toOption.flatten)
   }
 
-  /** The tasks that a scan has now: when a query runs, Spark may leave out some. */
+  /** The tasks that a scan has now: Spark may remove some when a query runs. */
   def currentTasks(scan: AnyRef): IcebergTasks = {
     val tasks = Reflection.call[JavaCollection[AnyRef]](scan, "tasks").asScala.toIndexedSeq
     new IcebergTasks(tasks, scan.getClass.getClassLoader, Nil, None)
@@ -132,7 +133,7 @@ private[scan] object IcebergTasks {
   def snapshot(scan: AnyRef): AnyRef =
     Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "scan"), "snapshot")
 
-  /** The number of its data files, by the list of its manifests, which planning has read. */
+  /** Counts the scan's data files by the manifest list, which planning has read. */
   private def filesOf(scan: AnyRef): Option[Long] = {
     val io = Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "table"), "io")
     val manifests = Reflection.call[JavaList[AnyRef]](snapshot(scan), "dataManifests", io).asScala

@@ -11,7 +11,8 @@ import org.metastore.spark.tables.Reflection
 /**
  * An index of a table format's own class that answers as another index does.
  *
- * Listeners for lineage, costs and audits recognise scans of a table format by the class of their index, and call its methods.
+ * Listeners for lineage, costs and audits recognize scans of a table format by the class of their index, and
+ * call its methods.
  */
 trait IndexStandIn {
 
@@ -21,17 +22,17 @@ trait IndexStandIn {
 
 private[scan] object IndexStandIn {
 
-  /** The index behind a scan's location: itself, if it stands for no other. */
+  /** Unwraps a scan's location: an index that is no stand-in is returned itself. */
   def behind(location: FileIndex): FileIndex = location match {
     case standIn: IndexStandIn => standIn.index
     case _ => location
   }
 
   /**
-   * A copy of the format's index which lists what `index` lists.
+   * Copies the format's index; the copy lists what `index` lists.
    *
    * @param original of a case class, whose constructor only keeps its arguments
-   * @return `index` itself where there can be no such copy
+   * @return `index` itself if no copy can be made
    */
   def create(index: FileIndex, original: FileIndex): FileIndex =
     ScanPlanner.recover("The index of a scan", index) {
@@ -39,7 +40,7 @@ private[scan] object IndexStandIn {
       subclassOf.get(original.getClass).get.newInstance(arguments :+ index: _*).asInstanceOf[FileIndex]
     }
 
-  // The table format is not there to extend when the shim is compiled: the subclass is compiled here, once for each class.
+  // The shim is compiled without the table format. So the subclass is compiled here, once for each class.
   private val subclassOf = new ClassValue[Try[Constructor[_]]] {
     override def computeValue(original: Class[_]): Try[Constructor[_]] = Try {
       val source = new StandInSource(original)
@@ -57,7 +58,7 @@ private[scan] object IndexStandIn {
   }
 }
 
-/** The source of a subclass of an index, in Java. EXPLAIN shows the short name of the class: it stays as it was. */
+/** The Java source of a subclass of an index, with the same short name: EXPLAIN shows it. */
 private final class StandInSource(original: Class[_]) {
   private val folder = s"${classOf[IndexStandIn].getPackage.getName}.generated"
   private val name = original.getSimpleName
@@ -85,7 +86,7 @@ private final class StandInSource(original: Class[_]) {
 
   private def constructed: Seq[Class[_]] = original.getConstructors.head.getParameterTypes.toSeq
 
-  /** Whether the other index answers: all but the text, which is the format's. */
+  /** Whether the other index answers: it answers all methods but `toString`. */
   private def isForwarded(method: Method): Boolean =
     !Modifier.isStatic(method.getModifiers) && method.getName != "toString"
 
@@ -99,9 +100,10 @@ private final class StandInSource(original: Class[_]) {
   }
 
   private def parameters(types: Seq[Class[_]]): String = {
-    val declarations = for ((single, place) <- types.zipWithIndex) yield s"${single.getCanonicalName} p$place"
+    val declarations =
+      for ((single, number) <- types.zipWithIndex) yield s"${single.getCanonicalName} p$number"
     declarations.mkString(", ")
   }
 
-  private def names(count: Int): String = (0 until count).map(place => s"p$place").mkString(", ")
+  private def names(count: Int): String = (0 until count).map(number => s"p$number").mkString(", ")
 }

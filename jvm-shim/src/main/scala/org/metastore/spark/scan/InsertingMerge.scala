@@ -7,13 +7,13 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.metastore.spark.conf.MetastoreConf
 
 /**
- * A MERGE that only inserts. Spark appends the rows of its source that match no row of the target: a query, which reads the
- * target as any other table.
+ * A MERGE that only inserts. Spark appends the source rows without a match. Their query reads the target as
+ * any other table.
  */
 private[scan] final class InsertingMerge private (append: AppendData, target: DataSourceV2Relation) {
   import InsertingMerge.isAnti
 
-  /** How the files with a match may be found. */
+  /** The allowed ways to find the files with a match. */
   def pruning(settings: MetastoreConf): RowLevelPruning = PlanScope.rowLevelPruning(target.table, settings)
 
   /** Whether a relation reads the target. */
@@ -21,7 +21,7 @@ private[scan] final class InsertingMerge private (append: AppendData, target: Da
     target.identifier.isDefined && target.identifier == relation.identifier &&
       target.catalog == relation.catalog
 
-  /** The append with other relations where it looks for matches in the target, given the plan of that side. */
+  /** Replaces the relations in which the append finds matches; `replaced` also gets that side's plan. */
   def replaceReads(replaced: (DataSourceV2Relation, LogicalPlan) => LogicalPlan): LogicalPlan =
     append.withNewQuery(append.query.transform {
       case join: Join if isAnti(join) =>
@@ -34,7 +34,7 @@ private[scan] final class InsertingMerge private (append: AppendData, target: Da
 
 private[scan] object InsertingMerge {
 
-  /** The MERGE behind a plan; None where the plan does not append rows without a match. */
+  /** The MERGE behind a plan, or None if the plan does not append rows without a match. */
   def fromPlan(plan: LogicalPlan): Option[InsertingMerge] = plan match {
     case append: AppendData if append.query.exists(isAnti) => fromAppend(append)
     case _ => None

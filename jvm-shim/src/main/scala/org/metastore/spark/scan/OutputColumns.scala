@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
 
 import org.metastore.spark.pruning.ColumnResolver
 
-/** Finds columns by the relation's own names: in a query they stand as the user wrote them, in any case. */
+/** Finds columns by the relation's own names: a query may spell them in another case. */
 private[scan] final class OutputColumns(output: Seq[AttributeReference], keyOf: Seq[String] => Option[String])
   extends ColumnResolver {
   override def key(root: Attribute, path: Seq[String]): Option[String] =

@@ -45,7 +45,7 @@ private[scan] final class ParquetScan(
       val sameIgnoringCase = statistics.pathsIgnoringCase.getOrElse(lowerCase, Nil)
       sameIgnoringCase.filter(written => !caseSensitive || written == name) match {
         case Seq(only) if !readsById && !partitionColumns(lowerCase.head) => Some(Leaf.key(only))
-        // two names that differ by case alone are two columns in the files, and Spark reads either
+        // names that differ only in case are different columns in the files: Spark may read either
         case _ => None
       }
     }
@@ -54,9 +54,9 @@ private[scan] final class ParquetScan(
   /** Estimates take the values of partition columns from their paths. */
   override def estimateResolver(statistics: Manifest): ColumnResolver = {
     val stored = resolver(statistics)
-    val same = SQLConf.get.resolver
+    val isSameName = SQLConf.get.resolver
     (root, path) =>
-      relation.partitionSchema.fieldNames.find(same(_, root.name)) match {
+      relation.partitionSchema.fieldNames.find(isSameName(_, root.name)) match {
         case Some(name) if path.isEmpty => Some(Leaf.key(Seq(name)))
         case _ => stored.key(root, path)
       }
@@ -66,7 +66,7 @@ private[scan] final class ParquetScan(
 
   override def restriction(settings: MetastoreConf): Option[Reason] = FileScan.conversionRefusal(relation)
 
-  /** Partitions in a catalog are chosen as Spark would choose them later, and listed once: Spark finds them chosen. */
+  /** Chooses the partitions of a catalog's table as Spark would later. So they are listed only once. */
   override def listPartitions(conjuncts: Seq[Expression]): HadoopFsRelation = relation.location match {
     case catalog: CatalogFileIndex =>
       FileScan.withLocation(relation, catalog.filterPartitions(partitionFilters(conjuncts)))
@@ -83,7 +83,7 @@ private[scan] final class ParquetScan(
 
   override def fallbackStatistics(numbers: Option[CatalogStatistics]): Option[CatalogStatistics] = numbers
 
-  /** Conjuncts by which Spark itself chooses partitions. */
+  /** The conjuncts by which Spark itself chooses partitions. */
   private def partitionFilters(conjuncts: Seq[Expression]): Seq[Expression] =
     DataSourceUtils.getPartitionFiltersAndDataFilters(
       relation.partitionSchema,
@@ -96,7 +96,7 @@ private[scan] final class ParquetScan(
         "Spark",
         Some(listed.map(_.files.length.toLong).sum),
         () => ScanFile.rowsByPath(files(listed)))
-    // Spark has listed the partitions alone that it has chosen: the others are listed where they are asked for.
+    // Spark has listed only the partitions that it chose. The rest is listed on demand.
     case _ => name match {
         case Some(table) => new LiveFiles("Spark", None, () => listAllPartitions(table))
         case None => LiveFiles.Unknown
@@ -120,15 +120,17 @@ private[scan] final class ParquetScan(
         modified = Some(file.getModificationTime),
         deleted = DeletedRows.Zero)
 
-  // Another program may write a file again under its name: Spark then reads the new rows, though it has listed the old file.
+  // Another program may rewrite a file under its name. Spark then reads the new rows, but has listed the old
+  // file.
   override def asNow(
       files: IndexedSeq[ScanFile],
       listed: => Seq[PartitionDirectory]): IndexedSeq[ScanFile] = {
-    val before = FileScan.filesOf(listed)
-    val folders = before.map(_.getPath.getParent).distinct
-    val now = ScanPlanner.recover(s"The listing of ${id.name}", Seq.empty[FileStatus])(listAnew(folders))
-    val versions = Indexed.set(now)(versionOf)
-    val rewritten = before.filterNot(file => versions(versionOf(file)))
+    val listedFiles = FileScan.filesOf(listed)
+    val folders = listedFiles.map(_.getPath.getParent).distinct
+    val currentFiles =
+      ScanPlanner.recover(s"The listing of ${id.name}", Seq.empty[FileStatus])(listAnew(folders))
+    val versions = Indexed.set(currentFiles)(versionOf)
+    val rewritten = listedFiles.filterNot(file => versions(versionOf(file)))
     val changed = Indexed.set(rewritten)(file => LakeTable.pathInTable(file.getPath, root))
     if (changed.isEmpty) files
     else files.map(file => if (changed(file.path)) file.copy(modified = Some(ParquetScan.Changed)) else file)
@@ -137,7 +139,7 @@ private[scan] final class ParquetScan(
   private def versionOf(file: FileStatus): (String, Long, Long) =
     (file.getPath.toUri.getPath, file.getLen, file.getModificationTime)
 
-  /** The files of some folders, except of those that cannot be listed in time. */
+  /** Lists folders again, except those that cannot be listed in time. */
   private def listAnew(folders: Seq[Path]): Seq[FileStatus] = {
     val system = root.getFileSystem(PlanningContext.current.hadoop(relation.sparkSession))
     val limit = MetastoreConf().planningTimeoutMillis
@@ -145,7 +147,7 @@ private[scan] final class ParquetScan(
     PlanningPool.run(reads, new Budget(limit, limit, root.toString)).flatMap(_.getOrElse(Nil))
   }
 
-  /** The files of a listing with their values of partition columns. */
+  /** The files of a listing with their partition values. */
   private def withPartitionValues(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
     for {
       directory <- listed.toIndexedSeq
@@ -166,11 +168,11 @@ private[scan] object ParquetScan extends ScanFormat {
 
   private val Changed = Long.MinValue // no time at which anything was modified
 
-  /** The table behind a relation, if it is one directory whose files may be dropped. */
+  /** Finds the table behind a relation, if it is one directory whose files may be dropped. */
   override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
     Optional.when(ParquetTable.is(relation))(new ParquetScan(relation, ParquetTable.rootOf(relation), label))
 
-  /** The table once Spark has chosen partitions: the relation's paths are then those of the partitions. */
+  /** Finds the table after Spark has chosen partitions, whose paths are then the relation's. */
   override def findMarkedTable(
       relation: HadoopFsRelation,
       root: String,

@@ -11,8 +11,8 @@ import org.metastore.spark.tables.ReadPermission
 /**
  * Drops files of Parquet directories beside Comet, as soon as Spark's own strategy has planned their scans.
  *
- * Comet replaces Spark's scans in physical rules that run before ours, and keeps their name and list of files. A node that another
- * strategy plans, such as that of a row policy, is left to it.
+ * Comet replaces Spark's scans in physical rules that run before ours, and keeps their name and list of
+ * files. Nodes that another strategy plans, such as a row policy's, are not planned here.
  */
 final class ParquetScanStrategy(session: SparkSession) extends SparkStrategy {
 
@@ -21,7 +21,7 @@ final class ParquetScanStrategy(session: SparkSession) extends SparkStrategy {
 
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case PhysicalOperation(_, _, relation: LogicalRelation)
-        if isBesideComet && isOurs(relation) && isLeft(plan) =>
+        if isBesideComet && isOurs(relation) && isUnclaimed(plan) =>
       val planned = FileSourceStrategy(plan)
       ScanPlanner.recover("A query", planned)(planned.map(new PhysicalScanRule(session).prune))
     case _ => Nil
@@ -35,6 +35,6 @@ final class ParquetScanStrategy(session: SparkSession) extends SparkStrategy {
   private def isPermitted(files: HadoopFsRelation): Boolean =
     ScanMark.permit(files).isDefined
 
-  private def isLeft(plan: LogicalPlan): Boolean =
+  private def isUnclaimed(plan: LogicalPlan): Boolean =
     ScanPlanner.recover("A query", false)(ReadPermission.leavesPlanning(session, plan))
 }

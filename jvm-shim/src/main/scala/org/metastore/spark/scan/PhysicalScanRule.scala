@@ -11,8 +11,9 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.{Attempt, Reason}
 
 /**
- * Drops files from the physical scans of marked file relations, and adds the decision to their names. It runs where adaptive
- * execution prepares its first plan, so that EXPLAIN shows it, and for all other plans as a columnar rule; twice is harmless.
+ * Drops files from the physical scans of marked file relations, and adds the decision to their names. It runs
+ * when adaptive execution prepares its first plan, so that EXPLAIN shows the decision. For all other plans it
+ * runs as a columnar rule. A second run changes nothing.
  */
 final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
 
@@ -26,13 +27,13 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
     }
   }
 
-  /** The plan with files dropped from its scans; filters by join keys are left to the rule itself. */
+  /** Drops files from the scans of a plan, and ignores filters by join keys. */
   private[scan] def prune(plan: SparkPlan): SparkPlan = {
     lazy val planner = ScanPlanner.physical(session, new MetastoreConf(conf))
     plan.transformUp { case scan: FileSourceScanExec => pruneOrLeave(scan, planner) }
   }
 
-  /** The scan with an index that has the keys of the scan's own filters. */
+  /** Gives the scan's index the keys of the scan's own filters. */
   private def withKeys(scan: FileSourceScanExec): FileSourceScanExec =
     (IndexStandIn.behind(scan.relation.location), JoinKeyFilter.valuesOf(scan)) match {
       case (index: PruningFileIndex, keys) if keys != index.keys =>
@@ -52,7 +53,7 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
       case (fixed: FixedFileIndex, _) =>
         val location = ScanFormats.recognizable(fixed, scan.relation)
         withLabel(scan, FileScan.withLocation(scan.relation, location), fixed.decision.label)
-      case (_, Some(ScanMark.Refusal(_, why))) => withLabel(scan, scan.relation, s"[Metastore: $why]")
+      case (_, Some(ScanMark.Refusal(_, reason))) => withLabel(scan, scan.relation, s"[Metastore: $reason]")
       case (_, Some(permit: ScanMark.Permit)) =>
         ScanFormats.findMarkedTable(
           scan.relation,
@@ -71,21 +72,21 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
       planner: ScanPlanner): FileSourceScanExec = {
     val relation = scan.relation
     planner.statistics(table.id, Some(permit.fingerprint)) match {
-      case Right(known) if known.fingerprint == permit.fingerprint =>
+      case Right(statistics) if statistics.fingerprint == permit.fingerprint =>
         val areFixed = (scan.partitionFilters ++ scan.dataFilters).forall(PruningFileIndex.isFixed)
         val wanted = if (areFixed) permit.wanted else None
         val index = new PruningFileIndex(
           relation.location,
           table,
           scan.tableIdentifier,
-          known.manifest,
+          statistics.manifest,
           wanted,
           planner)
         val decision = index.decision(scan)
         withLabel(scan, FileScan.withLocation(relation, index.recognizable), decision.label)
       case Right(_) =>
         withLabel(scan, relation, "[Metastore: the statistics changed while the query was planned]")
-      case Left(why) => withLabel(scan, relation, s"[Metastore: ${why.sentence}]")
+      case Left(reason) => withLabel(scan, relation, s"[Metastore: ${reason.sentence}]")
     }
   }
 

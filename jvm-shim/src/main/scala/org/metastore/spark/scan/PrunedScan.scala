@@ -10,19 +10,19 @@ import org.metastore.spark.tables.DelegateProxy
 /** A proxy for the scan of a table format, with the decision on its files. */
 private[scan] trait PrunedScan {
 
-  /** The decision on the files; once a join has chosen among them, the newer one. */
+  /** The decision on the files; after a join has chosen among them, the newer decision. */
   def decision: ScanDecision
 
-  /** The scan, to get the keys of a join when the query runs; None where keys cannot choose among its files. */
+  /** The scan that gets the keys of a join at run time, or None if keys cannot choose among its files. */
   def withKeys: Option[Scan]
 
-  /** The column that stands for an expression in filters by keys, if the scan gets keys. */
+  /** The column that replaces an expression in filters by keys, if the scan gets keys. */
   def nameOf(key: Expression): Option[Attribute]
 }
 
 private[scan] object PrunedScan {
 
-  /** The proxy behind a scan, if the scan passed through us. */
+  /** The proxy behind a scan, or None if the scan is not ours. */
   def fromScan(scan: Scan): Option[PrunedScan] =
     DelegateProxy.fromProxy(scan).collect { case pruned: PrunedScan => pruned }
 
@@ -30,6 +30,6 @@ private[scan] object PrunedScan {
   def decisionOf(relation: DataSourceV2ScanRelation): Option[ScanDecision] =
     fromScan(relation.scan).map(_.decision)
 
-  /** A scan that gets keys, in the place of a scan whose files they may choose. */
+  /** The scan that gets keys in place of this one, or None if keys may not choose its files. */
   def withKeys(scan: Scan): Option[Scan] = fromScan(scan).flatMap(_.withKeys)
 }

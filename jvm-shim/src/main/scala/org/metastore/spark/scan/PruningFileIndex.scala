@@ -21,7 +21,10 @@ import org.apache.spark.sql.types.StructType
 import org.metastore.spark.pruning.{ScanDecision, WantedRows}
 import org.metastore.spark.statistics.objects.Manifest
 
-/** The files of a physical scan without those in which no row can match, or is wanted. The delegate answers everything else. */
+/**
+ * Lists the files of a physical scan without those that have no matching row, or none that a LIMIT needs. The
+ * delegate answers everything else.
+ */
 private[scan] final class PruningFileIndex(
     val delegate: FileIndex,
     table: FileScan,
@@ -44,7 +47,7 @@ private[scan] final class PruningFileIndex(
   def withKeys(keys: Seq[JoinKeyValues]): PruningFileIndex =
     new PruningFileIndex(delegate, table, name, statistics, wanted, planner, keys)
 
-  /** The index as listeners of the table format recognise it. */
+  /** The index in the class that listeners of the table format recognize. */
   def recognizable: FileIndex = table.recognizable(this)
 
   override def rootPaths: Seq[Path] = delegate.rootPaths
@@ -62,15 +65,15 @@ private[scan] final class PruningFileIndex(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
     val fixed = dataFilters.filter(isFixed)
-    // With keys of a join all is decided anew, while the query runs already.
-    val kept = ScanPlanner.recover(s"A scan of ${table.id.name}", Option.empty[Seq[PartitionDirectory]]) {
+    // With keys of a join, files are decided again when the query runs.
+    val pruned = ScanPlanner.recover(s"A scan of ${table.id.name}", Option.empty[Seq[PartitionDirectory]]) {
       val decided = decide(partitionFilters, fixed, request(fixed, keys.nonEmpty))
       Some(FileScan.selectFiles(decided.directories)(decided.decision.survivors.get))
     }
-    kept.getOrElse(delegate.listFiles(partitionFilters, dataFilters))
+    pruned.getOrElse(delegate.listFiles(partitionFilters, dataFilters))
   }
 
-  /** The decision for the filters of a scan; those that need a sub-query's answer choose among the partitions later. */
+  /** The decision for a scan's filters. Filters with a sub-query choose among the partitions later. */
   def decision(scan: FileSourceScanExec): ScanDecision = {
     val fixed = scan.dataFilters.filter(isFixed)
     decide(
@@ -82,7 +85,7 @@ private[scan] final class PruningFileIndex(
   private def request(fixed: Seq[Expression], isJoined: Boolean) =
     ScanRequest(fixed.filterNot(table.hidesDeletedRows) ++ keys.flatMap(_.conjunct), wanted, isJoined)
 
-  // Every partition filter goes to the delegate: nothing above the scan repeats it.
+  // The delegate gets every partition filter: nothing above the scan repeats it.
   private def decide(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression],
@@ -96,12 +99,12 @@ private[scan] final class PruningFileIndex(
         DecidedListing(selected, decisions.on(selected))
       })
 
-  /** Decides on listings, once on the same listing in a row. */
+  /** Decides on listings; a listing that follows itself is decided once. */
   private final class LastDecision(request: ScanRequest) {
     private var last = Option.empty[DecidedListing]
 
     def on(listed: Seq[PartitionDirectory]): ScanDecision = last match {
-      case Some(known) if known.directories eq listed => known.decision
+      case Some(previous) if previous.directories eq listed => previous.decision
       case _ =>
         val decision = decideOn(listed, request)
         last = Some(DecidedListing(listed, decision))
@@ -113,10 +116,10 @@ private[scan] final class PruningFileIndex(
     val isLimited = request.wanted.isDefined
     val files = if (isLimited) table.countRows(table.files(listed)) else table.files(listed)
     val decision = plan(files, request)
-    // A LIMIT counts on the rows of files that are read, too.
+    // A LIMIT also relies on the rows of files that are read.
     val relevant = if (isLimited) listed else FileScan.selectFiles(listed)(!decision.survivors.get(_))
-    val now = if (decision.after < decision.before) table.asNow(files, relevant) else files
-    if (now eq files) decision else plan(now, request)
+    val currentFiles = if (decision.after < decision.before) table.asNow(files, relevant) else files
+    if (currentFiles eq files) decision else plan(currentFiles, request)
   }
 
   private def plan(files: IndexedSeq[ScanFile], request: ScanRequest): ScanDecision =
@@ -142,21 +145,22 @@ private[scan] object PruningFileIndex {
   /** A listing, and the decision on its files. */
   private final case class DecidedListing(directories: Seq[PartitionDirectory], decision: ScanDecision)
 
-  // Spark shows filters with sub-queries at one time and not at another.
+  // Spark lists a scan sometimes with and sometimes without its filters that have sub-queries.
   def isFixed(filter: Expression): Boolean = filter.find(_.isInstanceOf[PlanExpression[_]]).isEmpty
 }
 
-/** Leaves out the data files that a query itself excludes by `_metadata.file_path`: Delta's own index lists them all. */
+/** Drops the data files that a query excludes by `_metadata.file_path`: Delta's own index lists them all. */
 private[scan] object FilePathFilter {
 
   def by(filters: Seq[Expression], listed: Seq[PartitionDirectory]): Seq[PartitionDirectory] = {
-    val ofPaths = filters.filter(f => f.deterministic && f.references.nonEmpty && f.references.forall(isPath))
-    if (ofPaths.isEmpty) listed
+    val pathFilters =
+      filters.filter(f => f.deterministic && f.references.nonEmpty && f.references.forall(isPath))
+    if (pathFilters.isEmpty) listed
     else Try {
-      val predicate = Predicate.createInterpreted(ofPaths.map(bound).reduce(And(_, _)))
+      val predicate = Predicate.createInterpreted(pathFilters.map(bound).reduce(And(_, _)))
       listed.map(partition =>
         partition.copy(files = partition.files.filter(file => predicate.eval(metadataOf(file)))))
-    }.getOrElse(listed) // the query says what is wrong with its filter
+    }.getOrElse(listed) // the query itself reports what is wrong with its filter
   }
 
   private def metadataOf(file: FileStatusWithMetadata): InternalRow = FileFormat.createMetadataInternalRow(

@@ -6,6 +6,6 @@ import org.metastore.spark.reason.Indexed
 private[scan] object RelationAdapters {
   val all: Seq[RelationAdapter] = ScanFormats.adapters :+ new FileRelationAdapter
 
-  /** The answer of the first adapter that has one. */
+  /** The first answer of an adapter. */
   def first[A](ask: RelationAdapter => Option[A]): Option[A] = Indexed.firstAnswer(all)(ask)
 }

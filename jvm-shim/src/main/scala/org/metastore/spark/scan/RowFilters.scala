@@ -5,7 +5,9 @@ import org.apache.spark.sql.catalyst.expressions.{
 }
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 
-/** The filters above a relation: all rows that a command gets of it satisfy them. */
+import org.metastore.spark.reason.Indexed
+
+/** Finds the filters above a relation: they hold for all rows that a command gets from it. */
 private[scan] object RowFilters extends PredicateHelper {
   def conjuncts(condition: Expression): Seq[Expression] = splitConjunctivePredicates(condition)
 
@@ -16,23 +18,21 @@ private[scan] object RowFilters extends PredicateHelper {
   private def find(
       relation: LogicalPlan,
       plan: LogicalPlan,
-      known: Seq[Expression]): Option[Seq[Expression]] = plan match {
-    case same if same eq relation => Some(known)
-    case Filter(condition, child) => find(relation, child, known ++ conjuncts(condition))
+      filters: Seq[Expression]): Option[Seq[Expression]] = plan match {
+    case node if node eq relation => Some(filters)
+    case Filter(condition, child) => find(relation, child, filters ++ conjuncts(condition))
     case Project(list, child) if list.forall(isPlain) =>
-      find(relation, child, known.map(below(list, _)))
-    case other =>
-      val found = other.children.iterator.flatMap(find(relation, _, Nil))
-      if (found.hasNext) Some(found.next()) else None
+      find(relation, child, filters.map(below(list, _)))
+    case other => Indexed.firstAnswer(other.children)(find(relation, _, Nil))
   }
 
-  /** Whether a column is the same where fewer files are read; the numbers of rows need only differ from each other. */
+  /** Whether skipped files do not change a column; row numbers only have to be unique. */
   def isPlain(column: NamedExpression): Boolean = column match {
     case Alias(_: MonotonicallyIncreasingID | _: InputFileName, _) => true
     case other => other.deterministic
   }
 
-  /** An expression in terms of the columns below a projection. */
+  /** Rewrites an expression in the columns below a projection. */
   def below(list: Seq[NamedExpression], expression: Expression): Expression = {
     val named = list.collect { case alias @ Alias(child, _) => alias.toAttribute -> child }
     ReplacedColumns(expression, AttributeMap(named))

@@ -16,36 +16,36 @@ import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 import org.metastore.spark.pruning.{ScanDecision, ScanEstimate}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 
-/** Finds the decisions behind a physical plan: they live in its scans and nowhere else. */
+/** Finds the decisions behind a physical plan: only its scans have them. */
 object ScanDecisions {
 
   /**
-   * One decision for each scan that is read, in the order of the plan, sub-queries after the scans of the node that holds them. A
-   * part that a plan uses again is read once.
+   * One decision for each scan that is read, in the order of the plan. The scans of a node come before those
+   * of its sub-queries. A part of the plan that is reused is read once.
    */
   def fromPlan(plan: SparkPlan): Seq[ScanDecision] = plan match {
     case _: ReusedExchangeExec => Nil
     case other =>
-      val ofScans = ownDecision(other) ++ inputs(other).flatMap(fromPlan)
-      ofScans.toSeq ++ subqueries(other).flatMap(subquery => fromPlan(subquery.plan))
+      val scans = ownDecision(other) ++ inputs(other).flatMap(fromPlan)
+      scans.toSeq ++ subqueries(other).flatMap(subquery => fromPlan(subquery.plan))
   }
 
-  /** As `fromPlan`, with one decision for each scan of the query: also where a plan takes the rows of another one. */
+  /** One decision for each scan of the query, also for reused parts of the plan; else like `fromPlan`. */
   def fromQuery(plan: SparkPlan): Seq[ScanDecision] = fromQuery(plan, mutable.Set.empty)
 
-  // A scan repeats sub-queries of the filter above it.
+  // A scan and the filter above it have the same sub-queries.
   private def fromQuery(plan: SparkPlan, seen: mutable.Set[ExprId]): Seq[ScanDecision] = plan match {
     case reused: ReusedExchangeExec => fromQuery(reused.child, seen)
     case reused: ReusedSubqueryExec => fromQuery(reused.child, seen)
     case other =>
-      val ofScans = ownDecision(other) ++ inputs(other).flatMap(fromQuery(_, seen))
-      val others = subqueries(other).filter(subquery => seen.add(subquery.id))
-      ofScans.toSeq ++ others.flatMap(subquery => fromQuery(subquery.plan, seen))
+      val scans = ownDecision(other) ++ inputs(other).flatMap(fromQuery(_, seen))
+      val unseen = subqueries(other).filter(subquery => seen.add(subquery.id))
+      scans.toSeq ++ unseen.flatMap(subquery => fromQuery(subquery.plan, seen))
   }
 
-  /** The decision on a scan; None for nodes that are none. */
+  /** The decision on a scan, or None for other nodes. */
   private def ownDecision(plan: SparkPlan): Option[ScanDecision] = plan match {
-    // The decision of an aggregate's answer speaks for the files that are read beside it, too.
+    // The decision of an aggregate's answer also covers the files that are read for the rest.
     case scan: BatchScanExec => PrunedScan.fromScan(scan.scan).map(_.decision).filterNot(_.isAnswered)
     case rows: LocalTableScanExec => decisionOfRows(rows)
     case answered: AnsweredRowsExec => Some(answered.decision)
@@ -57,7 +57,7 @@ object ScanDecisions {
 
   private val CometPackage = "org.apache.spark.sql.comet."
 
-  /** Spark's scan, which Comet's keeps. */
+  /** Spark's scan inside Comet's. */
   private def replacedScan(leaf: LeafExecNode): Option[FileSourceScanExec] =
     leaf.productIterator.collectFirst { case scan: FileSourceScanExec => scan }
 
@@ -67,7 +67,7 @@ object ScanDecisions {
     case node => node.children
   }
 
-  /** The estimate that the optimizer got of a scan in a logical plan. */
+  /** The optimizer's estimate for a scan in a logical plan. */
   def estimateOf(leaf: LogicalPlan): Option[ScanEstimate] = {
     val decision = leaf match {
       case relation: DataSourceV2ScanRelation => PrunedScan.decisionOf(relation)
@@ -78,7 +78,7 @@ object ScanDecisions {
 
   private[scan] val Decision = TreeNodeTag[ScanDecision]("metastore.decision")
 
-  // A filter by a join's keys shows the side of the join itself below it, which is read once.
+  // A filter by a join's keys contains the join's other side, which is read once.
   private def subqueries(node: SparkPlan): Seq[PlannedSubquery] =
     for {
       root <- node.expressions
@@ -92,10 +92,10 @@ object ScanDecisions {
     case _ => None
   }
 
-  /** A sub-query; where an expression is repeated in a plan it has the same id. */
+  /** A sub-query; a repeated expression has the same id. */
   final private case class PlannedSubquery(id: ExprId, plan: SparkPlan)
 
-  /** The decision on a scan that the table format has answered: Spark's plan keeps the rows alone. */
+  /** The decision on a scan that the table format has answered: Spark's plan keeps only the rows. */
   private def decisionOfRows(rows: LocalTableScanExec): Option[ScanDecision] =
     for {
       plan <- rows.logicalLink
@@ -119,11 +119,11 @@ object ScanDecisions {
       case _ =>
         val table = PhysicalScanRule.tableOf(scan)
         for (mark <- ScanMark.fromRelation(scan.relation))
-          yield ScanDecision.withoutPruning(table, whyWhole(mark, table))
+          yield ScanDecision.withoutPruning(table, unprunedReason(mark, table))
     }
 
-  /** Why no file of a marked scan was dropped. */
-  private def whyWhole(mark: ScanMark, table: String): Reason = mark match {
+  /** The reason why no file of a marked scan was dropped. */
+  private def unprunedReason(mark: ScanMark, table: String): Reason = mark match {
     case ScanMark.Refusal(code, _) => Reason(code)
     case _: ScanMark.Permit =>
       Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")

@@ -12,7 +12,8 @@ import org.metastore.spark.statistics.objects.FileKey
  * A data file of a scan, as the table format lists it at planning.
  *
  * @param deletedRows estimated number of deleted rows
- * @param deleted     certain number of deleted rows; unknown also where a scan reads a part of the file, or other rows with it
+ * @param deleted     exact number of deleted rows; also unknown if a scan reads a part of the file, or
+ *                    further rows
  */
 final case class ScanFile(
     path: String,
@@ -26,15 +27,15 @@ final case class ScanFile(
 
 private[scan] object ScanFile {
 
-  /** The paths of files, each with its rows where the format counts them. */
+  /** The paths of files, each with its number of rows if the format has it. */
   def rowsByPath(files: Seq[ScanFile]): Seq[(String, Option[Long])] =
     files.map(file => file.path -> file.rows)
 }
 
-/** Data files that several scans share, with the list by which their join with the statistics is found again. */
+/** Data files that several scans share. Their join with the statistics is cached by `list`. */
 private[scan] final class ScanFiles(files: IndexedSeq[ScanFile]) extends immutable.IndexedSeq[ScanFile] {
   override def length: Int = files.length
-  override def apply(place: Int): ScanFile = files(place)
+  override def apply(index: Int): ScanFile = files(index)
 
   lazy val list: FileList = ScanFiles.listOf(files)
 }
@@ -44,6 +45,6 @@ private[scan] object ScanFiles {
   /** The list of data files that is joined with the statistics. */
   def listOf(files: IndexedSeq[ScanFile]): FileList = files match {
     case shared: ScanFiles => shared.list
-    case own => FileList.fromKeys(own.map(file => FileKey(file.path, file.size, file.modified)))
+    case single => FileList.fromKeys(single.map(file => FileKey(file.path, file.size, file.modified)))
   }
 }

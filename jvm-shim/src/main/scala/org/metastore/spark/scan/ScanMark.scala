@@ -5,10 +5,13 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation
 import org.metastore.spark.pruning.WantedRows
 import org.metastore.spark.reason.{Optional, Reason, ReasonCode}
 
-/** The decision whether files of a relation may be dropped, as an option of the relation: it survives every rewrite and thread. */
+/**
+ * The decision whether files of a relation may be dropped. It is an option of the relation, so that it
+ * survives every rewrite of the plan and every change of threads.
+ */
 private[scan] sealed trait ScanMark {
 
-  /** The option; equal decisions are equal texts, so that equal scans stay equal. */
+  /** The option; equal decisions have equal texts, so that equal scans stay equal. */
   def asOption: (String, String)
 }
 
@@ -16,10 +19,11 @@ private[scan] object ScanMark {
   private val Key = "metastore.scan"
 
   /**
-   * A permit to drop files of the table at `root` by the statistics of this fingerprint; Spark narrows the paths that it reads.
+   * A permit to drop files by the statistics of this fingerprint.
    *
-   * @param wanted  the rows that are enough; None: all are wanted
-   * @param command how a row-level command may find its files, where the scan is the one that finds them; None of queries
+   * @param root    the table's root; Spark may later reduce the relation's paths to those of partitions
+   * @param wanted  the rows that the query needs; None: all rows
+   * @param command the ways of a row-level command to find its files by this scan; None for queries
    */
   final case class Permit(
       fingerprint: String,
@@ -34,9 +38,9 @@ private[scan] object ScanMark {
     def takesKeys: Boolean = wanted.isEmpty && command.forall(_.byKeys)
   }
 
-  /** The reason to leave the scan alone. */
-  final case class Refusal(code: ReasonCode, why: String) extends ScanMark {
-    override def asOption: (String, String) = Key -> s"no:${code.name}:$why"
+  /** The reason not to prune the scan. */
+  final case class Refusal(code: ReasonCode, sentence: String) extends ScanMark {
+    override def asOption: (String, String) = Key -> s"no:${code.name}:$sentence"
   }
 
   def refuse(reason: Reason): ScanMark = Refusal(reason.code, reason.sentence)

@@ -9,15 +9,15 @@ import org.metastore.spark.pruning.{ColumnResolver, WantedRows}
  * The rows that a scan has to return.
  *
  * @param conjuncts filter of the rows
- * @param wanted    the rows that are enough; None: all are wanted
- * @param isJoined  whether the keys of a join choose among the files that are left, when the query runs
+ * @param wanted    the rows that the query needs; None: all rows
+ * @param isJoined  whether the keys of a join choose among the remaining files when the query runs
  */
 private[scan] final case class ScanRequest(
     conjuncts: Seq[Expression],
     wanted: Option[WantedRows] = None,
     isJoined: Boolean = false) {
 
-  /** Key and type of the column by which the wanted rows are ordered. */
+  /** The key and type of the column that orders the rows. */
   def orderColumn: Option[(String, DataType)] =
     for (rows <- wanted; order <- rows.order) yield order.column.key -> order.column.dataType
 }
@@ -25,8 +25,8 @@ private[scan] final case class ScanRequest(
 /**
  * A scan whose rows are estimated.
  *
- * @param isTaken     whether a conjunct stands in no filter above the scan
- * @param isImmediate whether the numbers are asked for in any case, as soon as the files are chosen
+ * @param isTaken     whether the format alone evaluates a conjunct: no filter above the scan repeats it
+ * @param isImmediate whether the estimate is always needed, as soon as the files are chosen
  */
 private[scan] final case class EstimateRequest(
     output: Seq[Attribute],

@@ -3,15 +3,15 @@ package org.metastore.spark.scan
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SparkPlan
 
-/** A copy of a node with the tags of the one that it stands for. */
+/** Copies the tags of a node to the node that replaces it. */
 private[scan] object WithTags {
-  def apply[P <: LogicalPlan](copy: P, of: LogicalPlan): P = {
-    copy.copyTagsFrom(of)
+  def apply[P <: LogicalPlan](copy: P, original: LogicalPlan): P = {
+    copy.copyTagsFrom(original)
     copy
   }
 
-  def apply[P <: SparkPlan](copy: P, of: SparkPlan): P = {
-    copy.copyTagsFrom(of)
+  def apply[P <: SparkPlan](copy: P, original: SparkPlan): P = {
+    copy.copyTagsFrom(original)
     copy
   }
 }
