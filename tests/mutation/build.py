@@ -27,6 +27,7 @@ MUTATED = (
     "pruning/*.scala",
     "scan/Join*.scala",
     "scan/Aggregate*.scala",
+    "scan/PrunedScan.scala",
     "scan/ScanPlanner.scala",
     "scan/ScannedFiles.scala",
 )

@@ -193,7 +193,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
         withMark(logical, listed, mark, Some(withNumbers(logical, table, files, numbers)))
       case None => withMark(logical, files, mark, withoutNumbers(logical, table))
     }
-    for (scan <- planned) copy.setTagValue(ScanDecisions.Decision, scan.decision)
+    for (scan <- planned) copy.setTagValue(PrunedScan.Decision, scan.decision)
     copy
   }
 

@@ -2,7 +2,7 @@ package org.metastore.spark.scan
 
 import org.apache.spark.sql.catalyst.plans.LeftAnti
 import org.apache.spark.sql.catalyst.plans.logical.{AppendData, Join, LogicalPlan}
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
 
 import org.metastore.spark.conf.MetastoreConf
 
@@ -16,8 +16,13 @@ private[scan] final class InsertingMerge private (append: AppendData, target: Da
   /** The allowed ways to find the files with a match. */
   def pruning(settings: MetastoreConf): RowLevelPruning = PlanScope.rowLevelPruning(target.table, settings)
 
-  /** Whether a relation reads the target. */
-  def reads(relation: DataSourceV2Relation): Boolean =
+  /** Whether a scan reads the target. */
+  def reads(scan: LogicalPlan): Boolean = scan match {
+    case prepared: DataSourceV2ScanRelation => reads(prepared.relation)
+    case _ => false
+  }
+
+  private def reads(relation: DataSourceV2Relation): Boolean =
     target.identifier.isDefined && target.identifier == relation.identifier &&
       target.catalog == relation.catalog
 

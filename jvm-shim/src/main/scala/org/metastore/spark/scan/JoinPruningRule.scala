@@ -8,10 +8,7 @@ import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.execution.datasources.LogicalRelation
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.metastore.RowLevelTarget
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.JoinKeys
@@ -135,13 +132,14 @@ private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingM
         for (child <- addFilterAboveScan(project.child, keyBelow)(makeFilter))
           yield project.copy(child = child)
       case filter @ Filter(condition, scan) if condition.deterministic && isTarget(scan) =>
-        for (keyFilter <- filterOfScan(scan, key)(makeFilter))
-          yield filter.copy(And(condition, keyFilter), withKeys(scan))
+        for (keyFilter <- filterOfScan(scan, key)(makeFilter); joined <- PrunedScan.withKeys(scan))
+          yield filter.copy(And(condition, keyFilter), joined)
       case filter: Filter if filter.condition.deterministic =>
         for (child <- addFilterAboveScan(filter.child, key)(makeFilter)) yield filter.copy(child = child)
       case join: Join if isFixed(join) => addFilterInJoin(join, key)(makeFilter)
       case scan if isTarget(scan) =>
-        for (keyFilter <- filterOfScan(scan, key)(makeFilter)) yield Filter(keyFilter, withKeys(scan))
+        for (keyFilter <- filterOfScan(scan, key)(makeFilter); joined <- PrunedScan.withKeys(scan))
+          yield Filter(keyFilter, joined)
       case _ => None
     }
 
@@ -163,12 +161,8 @@ private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingM
   }
 
   /** Whether a scan reads the table whose rows a command changes. */
-  def isCommandTarget(plan: LogicalPlan): Boolean = plan match {
-    case scan: DataSourceV2ScanRelation =>
-      RowLevelTarget.isRead(scan.relation) || inserting.exists(_.reads(scan.relation))
-    case FileRelation(files) => ScanMark.permit(files).exists(_.command.isDefined)
-    case _ => false
-  }
+  def isCommandTarget(plan: LogicalPlan): Boolean =
+    PrunedScan.isCommandTarget(plan) || inserting.exists(_.reads(plan))
 
   private def isFixed(join: Join): Boolean = join.condition.forall(_.deterministic)
 
@@ -186,17 +180,7 @@ private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingM
     case KnownFloatingPointNormalized(NormalizeNaNAndZero(child)) => child
   }
 
-  private def isTarget(plan: LogicalPlan): Boolean = plan match {
-    case FileRelation(files) => ScanMark.permit(files).exists(_.takesKeys)
-    case relation: DataSourceV2ScanRelation => PrunedScan.withKeys(relation.scan).isDefined
-    case _ => false
-  }
-
-  private def withKeys(plan: LogicalPlan): LogicalPlan = plan match {
-    case relation: DataSourceV2ScanRelation =>
-      WithTags(CaseClassCopy(relation, "scan" -> PrunedScan.withKeys(relation.scan).get), relation)
-    case other => other
-  }
+  private def isTarget(plan: LogicalPlan): Boolean = PrunedScan.withKeys(plan).isDefined
 
   /** Whether files can be skipped by a key: a column, or an expression with a rule or with statistics. */
   private def isPrunable(scan: LogicalPlan, key: Expression): Boolean =
@@ -212,10 +196,8 @@ private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingM
     }
 
   // Spark itself chooses partitions.
-  private def isPartitionColumn(scan: LogicalPlan, column: Attribute): Boolean = scan match {
-    case FileRelation(files) => files.partitionSchema.fieldNames.exists(conf.resolver(_, column.name))
-    case other => other.isInstanceOf[LogicalRelation]
-  }
+  private def isPartitionColumn(scan: LogicalPlan, column: Attribute): Boolean =
+    FileRelation.unapply(scan).exists(_.partitionSchema.fieldNames.exists(conf.resolver(_, column.name)))
 
   private def conf = SQLConf.get
 }

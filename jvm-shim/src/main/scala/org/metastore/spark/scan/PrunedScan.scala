@@ -1,11 +1,15 @@
 package org.metastore.spark.scan
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.connector.read.Scan
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
+import org.apache.spark.sql.metastore.RowLevelTarget
 
 import org.metastore.spark.pruning.ScanDecision
-import org.metastore.spark.tables.DelegateProxy
+import org.metastore.spark.reason.Optional
+import org.metastore.spark.tables.{DelegateProxy, FileRelation}
 
 /** A proxy for the scan of a table format, with the decision on its files. */
 private[scan] trait PrunedScan {
@@ -20,16 +24,33 @@ private[scan] trait PrunedScan {
   def nameOf(key: Expression): Option[Attribute]
 }
 
+/** Knows both kinds of scans whose files we choose: those behind a proxy, and marked file relations. */
 private[scan] object PrunedScan {
+  val Decision: TreeNodeTag[ScanDecision] = TreeNodeTag[ScanDecision]("metastore.decision")
 
   /** The proxy behind a scan, or None if the scan is not ours. */
   def fromScan(scan: Scan): Option[PrunedScan] =
     DelegateProxy.fromProxy(scan).collect { case pruned: PrunedScan => pruned }
 
-  /** The decision on the scan of a relation. */
-  def decisionOf(relation: DataSourceV2ScanRelation): Option[ScanDecision] =
-    fromScan(relation.scan).map(_.decision)
+  /** The decision on a prepared relation; a file relation has it as a tag, as its scan is planned later. */
+  def decision(relation: LogicalPlan): Option[ScanDecision] = relation match {
+    case scan: DataSourceV2ScanRelation => fromScan(scan.scan).map(_.decision)
+    case other => other.getTagValue(Decision)
+  }
 
-  /** The scan that gets keys in place of this one, or None if keys may not choose its files. */
-  def withKeys(scan: Scan): Option[Scan] = fromScan(scan).flatMap(_.withKeys)
+  /** The relation that gets the keys of a join at run time; None if keys may not choose among its files. */
+  def withKeys(relation: LogicalPlan): Option[LogicalPlan] = relation match {
+    case scan: DataSourceV2ScanRelation =>
+      for (joined <- fromScan(scan.scan).flatMap(_.withKeys))
+        yield WithTags(CaseClassCopy(scan, "scan" -> joined), scan)
+    case FileRelation(files) => Optional.when(ScanMark.permit(files).exists(_.takesKeys))(relation)
+    case _ => None
+  }
+
+  /** Whether a relation reads the table whose rows a command changes. */
+  def isCommandTarget(relation: LogicalPlan): Boolean = relation match {
+    case scan: DataSourceV2ScanRelation => RowLevelTarget.isRead(scan.relation)
+    case FileRelation(files) => ScanMark.permit(files).exists(_.command.isDefined)
+    case _ => false
+  }
 }

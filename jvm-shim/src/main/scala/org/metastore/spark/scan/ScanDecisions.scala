@@ -4,7 +4,6 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.{ExprId, PlanExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.{
   FileSourceScanExec, LeafExecNode, LocalTableScanExec, ReusedSubqueryExec, SparkPlan,
   SubqueryAdaptiveBroadcastExec, SubqueryBroadcastExec
@@ -68,15 +67,7 @@ object ScanDecisions {
   }
 
   /** The optimizer's estimate for a scan in a logical plan. */
-  def estimateOf(leaf: LogicalPlan): Option[ScanEstimate] = {
-    val decision = leaf match {
-      case relation: DataSourceV2ScanRelation => PrunedScan.decisionOf(relation)
-      case other => other.getTagValue(Decision)
-    }
-    decision.flatMap(_.rowEstimate)
-  }
-
-  private[scan] val Decision = TreeNodeTag[ScanDecision]("metastore.decision")
+  def estimateOf(leaf: LogicalPlan): Option[ScanEstimate] = PrunedScan.decision(leaf).flatMap(_.rowEstimate)
 
   // A filter by a join's keys contains the join's other side, which is read once.
   private def subqueries(node: SparkPlan): Seq[PlannedSubquery] =
@@ -100,7 +91,7 @@ object ScanDecisions {
     for {
       plan <- rows.logicalLink
       relation <- plan.collectFirst { case relation: DataSourceV2ScanRelation => relation }
-      decision <- PrunedScan.decisionOf(relation)
+      decision <- PrunedScan.decision(relation)
     } yield decision
 
   /** The estimate of the one relation behind a scan: Delta's physical scan has no row counts. */
