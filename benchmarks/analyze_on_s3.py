@@ -96,7 +96,7 @@ def measure(spark: SparkSession, name: str, address: str, servers: set[int], run
     results = []
     for what, action in (("metastore", ours), ("spark", sparks)):
         taken = [_measure_once(spark, action, servers) for _ in range(runs + 1)][1:]
-        best = min(taken, key=lambda run_: run_["cpu"])
+        best = min(taken, key=lambda measured: measured["cpu"])
         sys.stderr.write(f"{name} {what}: {best['seconds']:.2f} s, CPU {best['cpu']:.2f} s\n")
         results.append({"format": name, "what": what, **best})
     results[0]["cpu_ratio"] = results[0]["cpu"] / results[1]["cpu"]

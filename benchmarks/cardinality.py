@@ -240,7 +240,7 @@ def tables(scale: float) -> dict[str, pa.Table]:
     return {name: pa.table(columns) for name, columns in zip(TABLES, (events, visits, users, places), strict=True)}
 
 
-def truth(rows: dict[str, pa.Table], asked_queries: list[Query]) -> list[int]:
+def count_rows(rows: dict[str, pa.Table], asked_queries: list[Query]) -> list[int]:
     """The true numbers of rows."""
     with duckdb.connect() as engine:
         for name, table in rows.items():
@@ -381,7 +381,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     asked_queries, rows = list(queries()), tables(options.scale)
-    true = truth(rows, asked_queries)
+    true = count_rows(rows, asked_queries)
     with tempfile.TemporaryDirectory() as work, spark_session(Path(work)) as spark:
         (Path(work) / "files").mkdir()
         load(spark, rows, Path(work) / "files", options.ways)

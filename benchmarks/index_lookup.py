@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from metastore.format.manifest import SummaryRef
     from metastore.format.objects import ObjectRef
 
-    Wanted = dict[int, tuple[Column, object]]
+    LookedUpColumns = dict[int, tuple[Column, object]]
 
 TYPES = ("bigint", "int", "double", "string", "date", "timestamp", "decimal(10,2)", "boolean", "float", "string")
 PLANNER = ["column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary",
@@ -241,7 +241,7 @@ def _evaluate(rows: pa.Table, column: Column, ordinal: int) -> int:
     return int(pc.sum(pc.and_(pc.less_equal(lo, value), pc.less_equal(value, hi))).as_py() or 0)
 
 
-def _values(size: Size) -> Wanted:
+def _values(size: Size) -> LookedUpColumns:
     """The columns that a query asks for and the stored value of each that it wants: one that a middle file holds."""
     chosen = np.random.default_rng(1).choice(size.columns, min(LOOKED_UP, size.columns), replace=False)
     row_groups = {}
@@ -267,7 +267,7 @@ def _literal(column: Column, value: object) -> str:
     return texts.get(column.type, f"CAST({number}L AS {column.type})")
 
 
-def _planner(spark: SparkSession, path: Path, size: Size, looked_up: Wanted) -> dict[str, object]:
+def _planner(spark: SparkSession, path: Path, size: Size, looked_up: LookedUpColumns) -> dict[str, object]:
     """Measure the driver's planner, in milliseconds, and count the files that it leaves."""
     ddl = ", ".join(f"column_{i:04} {TYPES[i % len(TYPES)]}" for i in range(size.columns))
     query = " AND ".join(f"{column.path[0]} = {_literal(column, value)}" for column, value in looked_up.values())
@@ -332,7 +332,7 @@ def _lowest(column: Column) -> object:
     return b"0000000000000" if column.encoding == "binary" else 0
 
 
-def _alternatives(spark: SparkSession, store: Path, size: Size, looked_up: Wanted) -> dict[str, object]:
+def _alternatives(spark: SparkSession, store: Path, size: Size, looked_up: LookedUpColumns) -> dict[str, object]:
     path, paths = store.with_suffix(".parquet"), _paths(size.files)
     if not path.exists():
         columns = [_schema_column(i) for i in range(size.columns)]

@@ -73,9 +73,9 @@ class Join:
 
     def sides_as(self, other: Join) -> tuple[Rows, Rows]:
         """The sides in the order of another join of the same ones."""
-        left_side, right = self.sides
-        is_turned = sorted(left_side.tables) != sorted(other.sides[0].tables)
-        return (right, left_side) if is_turned else (left_side, right)
+        left, right = self.sides
+        is_turned = sorted(left.tables) != sorted(other.sides[0].tables)
+        return (right, left) if is_turned else (left, right)
 
     def __str__(self) -> str:
         """The joined tables, and the kind of the join."""

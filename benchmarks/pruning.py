@@ -230,7 +230,7 @@ def unskipped(spark: SparkSession, condition: str) -> float:
     return planning(frame) + 1000 * (time.perf_counter() - start)
 
 
-def truth(spark: SparkSession, form: str, conditions: dict[str, str]) -> dict[str, tuple[int, int]]:
+def count_rows_and_files(spark: SparkSession, form: str, conditions: dict[str, str]) -> dict[str, tuple[int, int]]:
     """How many rows each condition has, and in how many files, by one scan of everything."""
     spark.conf.set("spark.metastore.enabled", "false")
     spark.conf.set("hoodie.enable.data.skipping", "false")  # a catalog keeps it with the first reading of a table
@@ -263,7 +263,7 @@ def main() -> None:
             if options.indexes:
                 index(spark, TABLES[form])
             conditions = queries(options.files, options.rows)
-            for name, matching in truth(spark, form, conditions).items():
+            for name, matching in count_rows_and_files(spark, form, conditions).items():
                 query = query_of(form, name, conditions[name], options.files * options.rows // 2)
                 true = ideal(name, options.files, matching)
                 measured = measure(

@@ -104,19 +104,17 @@ class MemoryCache(dict[bytes, GroupAggregate]):
 class Table:
     """The statistics of a table's files, and their merged groups."""
 
-    def __init__(self, columns: list[Column], file_statistics_: list[list[ColumnStatistics]], files: int) -> None:
+    def __init__(self, columns: list[Column], sample_files: list[list[ColumnStatistics]], files: int) -> None:
         """Make so many files of the known statistics, each of them many times."""
         self.columns, self.paths = columns, [f"data/{i:06}.parquet" for i in range(files)]
-        self.turns, self.which = np.divmod(np.arange(files), len(file_statistics_))
+        self.turns, self.which = np.divmod(np.arange(files), len(sample_files))
         self.words = np.stack([words(path) for path in self.paths])
-        rows = [[summary_rows([(0, 0, file[ordinal])]) for file in file_statistics_] for ordinal in range(len(columns))]
+        rows = [[summary_rows([(0, 0, file[ordinal])]) for file in sample_files] for ordinal in range(len(columns))]
         self.rows = [
             pa.concat_tables(of).select(aggregate_schema(column).names).combine_chunks()
             for column, of in zip(columns, rows, strict=True)
         ]
-        self.pool = [
-            parse_sketches(file[ordinal].theta for file in file_statistics_) for ordinal in range(len(columns))
-        ]
+        self.pool = [parse_sketches(file[ordinal].theta for file in sample_files) for ordinal in range(len(columns))]
         self.scalars = [pa.concat_tables(of).select(SCALARS).combine_chunks().take(self.which) for of in rows]
         self.nodes = [MemoryCache() for _ in columns]
 

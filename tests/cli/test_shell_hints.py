@@ -75,8 +75,8 @@ def test_facts_of_the_shim_are_taken_where_they_say_the_same(facts, columns):
     text = f"[METASTORE_NO_STATISTICS] t has no statistics of u. Run: {COMMAND}"
     raised = PySparkException(text)
     raised.getMessageParameters = lambda: facts
-    with pytest.raises(errors.NoStatistics) as found, shim_calls.translate_errors("t"):
+    with pytest.raises(errors.NoStatistics) as caught, shim_calls.translate_errors("t"):
         raise raised
-    assert str(found.value) == text
-    assert found.value.columns == columns
-    assert phrase_hint(found.value) == ("Run: metastore analyze t --columns a" if columns else "")
+    assert str(caught.value) == text
+    assert caught.value.columns == columns
+    assert phrase_hint(caught.value) == ("Run: metastore analyze t --columns a" if columns else "")

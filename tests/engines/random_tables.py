@@ -145,11 +145,11 @@ def _less(rng: random.Random, row: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Filter:
-    """A filter in Spark's SQL and in DuckDB's; `others` are further readings: rows of each have to be found."""
+    """A filter in Spark's SQL and in DuckDB's; `readings` are further ones: rows of each have to be found."""
 
     spark: str
     duck: str
-    others: tuple[str, ...] = field(default=())
+    readings: tuple[str, ...] = field(default=())
 
 
 def literal(value: Any, name: str) -> tuple[str, str]:
@@ -321,14 +321,14 @@ def make_filter(rng: random.Random, depth: int = 2) -> Filter:
     if kind < 0.55:
         inner = make_filter(rng, depth - 1)
         return Filter(
-            f"NOT ({inner.spark})", f"NOT ({inner.duck})", tuple(f"NOT ({reading})" for reading in inner.others)
+            f"NOT ({inner.spark})", f"NOT ({inner.duck})", tuple(f"NOT ({reading})" for reading in inner.readings)
         )
     word = "AND" if kind < 0.8 else "OR"
     parts = [make_filter(rng, depth - 1) for _ in range(2)]
     readings = [
         f"({first}) {word} ({second})"
-        for first in (parts[0].duck, *parts[0].others)
-        for second in (parts[1].duck, *parts[1].others)
+        for first in (parts[0].duck, *parts[0].readings)
+        for second in (parts[1].duck, *parts[1].readings)
     ]
     return Filter(f"({parts[0].spark}) {word} ({parts[1].spark})", readings[0], tuple(readings[1:]))
 
@@ -344,7 +344,7 @@ def matching_files(tables: dict[str, pa.Table], filters: list[Filter]) -> list[s
         connection.execute("CREATE TABLE all_ AS SELECT * FROM whole_")
         files = []
         for filter_ in filters:
-            either = " OR ".join(f"coalesce(({reading}), false)" for reading in (filter_.duck, *filter_.others))
+            either = " OR ".join(f"coalesce(({reading}), false)" for reading in (filter_.duck, *filter_.readings))
             files.append(
                 {path for (path,) in connection.execute(f"SELECT DISTINCT file_ FROM all_ WHERE {either}").fetchall()}
             )

@@ -46,9 +46,9 @@ def test_prune_leaves_out_what_it_is_said_to(rule):
     columns = columns_of(rule.schema)
     for statistics_kind in ("bounds", "values"):
         statistics = rule.statistics(statistics_kind)
-        kept = [filter_ for filter_ in rule.filters if is_kept(columns, statistics, filter_, "UTC")]
+        kept_filters = [filter_ for filter_ in rule.filters if is_kept(columns, statistics, filter_, "UTC")]
         is_enough = rule.python in ("bounds", statistics_kind)
-        assert kept == (rule.stays if is_enough else rule.filters), statistics_kind
+        assert kept_filters == (rule.stays if is_enough else rule.filters), statistics_kind
 
 
 def test_every_rule_is_in_the_contract():
@@ -65,7 +65,7 @@ ZONE = {"rows": 10, "columns": {"a": {"lo": "1", "hi": "5", "nulls": 0}}}
 
 
 @pytest.mark.parametrize(
-    ("column", "lo", "hi", "filter_", "kept"),
+    ("column", "lo", "hi", "filter_", "expected"),
     [
         ("k", "9007199254740993L", "9007199254740993L", "k > 9007199254740992D", True),  # Spark compares doubles
         ("k", "5L", "9L", "k > 9.5D", False),
@@ -128,14 +128,14 @@ ZONE = {"rows": 10, "columns": {"a": {"lo": "1", "hi": "5", "nulls": 0}}}
         ("s", "'b'", "'c'", "substring(s) = 'a'", True),
     ],
 )  # fmt: skip
-def test_literals_are_typed_as_in_spark(column, lo, hi, filter_, kept):
+def test_literals_are_typed_as_in_spark(column, lo, hi, filter_, expected):
     zone = {"rows": 10, "columns": {"a": ZONE["columns"]["a"], column: {"lo": lo, "hi": hi, "nulls": 0, "nans": 0}}}
     columns = [
         Column(key=column.path[0], path=column.path, type=column.type, encoding=column.encoding) for column in COLUMNS
     ]
     if column == "c":
         zone["columns"].pop("c")
-    assert is_kept(columns, zone, filter_, "UTC") == kept
+    assert is_kept(columns, zone, filter_, "UTC") == expected
 
 
 def test_times_without_a_zone_are_of_the_zone():

@@ -221,7 +221,7 @@ def test_what_no_engine_can_read_is_no_data_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("filter_", "kept"),
+    ("filter_", "expected"),
     [
         ("s = '日本'", ["ä", "日本"]),
         ("s = 'ä' AND id = 0", ["ä"]),
@@ -232,7 +232,7 @@ def test_what_no_engine_can_read_is_no_data_file(tmp_path):
         ("s = 'a b'", ["a b", "ä", "日本"]),
     ],
 )
-def test_folders_of_other_letters_are_read_as_spark_or_as_others_read_them(tmp_path, filter_, kept):
+def test_folders_of_other_letters_are_read_as_spark_or_as_others_read_them(tmp_path, filter_, expected):
     names = ["ä", "日本", "plain", "a b"]
     table = pa.table({"id": range(4), "s": names})
     pa.dataset.write_dataset(table, tmp_path / "t", format="parquet", partitioning=["s"], partitioning_flavor="hive")
@@ -243,9 +243,9 @@ def test_folders_of_other_letters_are_read_as_spark_or_as_others_read_them(tmp_p
         file.columns[column] = {"rows": 1, "nulls": 0, "nans": 0, "distinct": 1, **bounds(value, value)}
     written.write("1")
     paths = metastore.open(tmp_path / "t").prune(filter_).paths
-    assert sorted(unquote(path.split("/")[-2]).removeprefix("s=") for path in paths) == kept
+    assert sorted(unquote(path.split("/")[-2]).removeprefix("s=") for path in paths) == expected
     matching = duckdb.read_parquet(str(tmp_path / "t" / "s=*" / "*.parquet"), hive_partitioning=True).filter(filter_)
-    assert {row[0] for row in matching.project("s").fetchall()} <= {*kept}
+    assert {row[0] for row in matching.project("s").fetchall()} <= {*expected}
 
 
 def test_the_names_of_folders_have_percent_signs_too(tmp_path):

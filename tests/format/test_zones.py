@@ -151,11 +151,11 @@ def xxh64(data: bytes) -> int:
 def test_blocks_become_zoned_when_they_are_merged(tmp_path):
     store = Store.open(str(tmp_path), writable=True)
     first_files, first_summary = zoned.random_block(1, 700)
-    first_block, one_summary = zoned.write(tmp_path, first_files, first_summary, zoned.SMALL), first_summary[0]
+    first, one_summary = zoned.write(tmp_path, first_files, first_summary, zoned.SMALL), first_summary[0]
     files, summary = zoned.random_block(3, 800)
     paths = pa.array(["other/" + path for path in files["path"].to_pylist()])
     other = zoned.write(tmp_path, files.set_column(1, FILES.field("path"), paths), summary, zoned.SMALL)
-    blocks = (*first_block.blocks, replace(other.blocks[0], id="other"))
+    blocks = (*first.blocks, replace(other.blocks[0], id="other"))
     assert [block.zones for block in blocks] == [(), ()]
     order = np.random.default_rng(5).permutation(1500)
     listed = pa.concat_tables(store.get(block.files, ["path", "size", "modified"]) for block in blocks).take(order)

@@ -47,7 +47,7 @@ class FilteredTable:
     def summary(self, **more):
         """The summary of the columns that are not the format's own."""
         rows = metastore.summary(self.spark, self.name, **more)
-        return {row["column_name"]: row for row in rows if not row["column_name"].startswith(self.kind.own)}
+        return {row["column_name"]: row for row in rows if not row["column_name"].startswith(self.kind.column_prefix)}
 
     @property
     def location(self) -> str:

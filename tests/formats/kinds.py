@@ -34,14 +34,14 @@ class Kind:
         format: As in the manifest.
         name: A table's name, with a place for what is its own.
         properties: Of every table: the format itself is to skip nothing.
-        own: The first letters of columns that the format adds.
+        column_prefix: The first letters of columns that the format adds.
         reads_paths: Whether a query can name a path.
     """
 
     format: str
     name: str
     properties: str = ""
-    own: str = "-"
+    column_prefix: str = "-"
     reads_paths: bool = True
 
     def create(self, spark, table: str, path: Path, columns: str = COLUMNS, by: str = "") -> None:
@@ -123,7 +123,7 @@ HUDI = Kind(
     "hudi",
     "alike_hudi_{}",
     "TBLPROPERTIES ('type' = 'cow', 'primaryKey' = 'id')",
-    own="_hoodie_",
+    column_prefix="_hoodie_",
     reads_paths=False,
 )
 KINDS = {kind.format: kind for kind in (ICEBERG, DELTA, PARQUET, HUDI)}

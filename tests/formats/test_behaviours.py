@@ -49,7 +49,7 @@ def test_sql_and_python_answer_alike_and_repeating_does_nothing(filled):
     row = statement(filled)
     assert (row.format, row.files, row.files_read, row.rows) == (filled.kind.format, 4, 4, 400)
     own_columns = sum(
-        row["column_name"].startswith(filled.kind.own) for row in metastore.summary(filled.spark, filled.name)
+        row["column_name"].startswith(filled.kind.column_prefix) for row in metastore.summary(filled.spark, filled.name)
     )
     assert (row.columns - own_columns, row.committed) == (7, True)
     again = filled.analyze()
@@ -197,7 +197,7 @@ def test_every_function_answers(filled):
     assert abs(int(metastore.quantiles(spark, name, "id", [0.5])[0]["value"]) - 199) <= 1
     assert len(metastore.files(spark, name)) == 4
     named = f"SELECT column_name FROM metastore.columns('{name}')"
-    assert sum(not row.column_name.startswith(filled.kind.own) for row in spark.sql(named).collect()) == 4 * 7
+    assert sum(not row.column_name.startswith(filled.kind.column_prefix) for row in spark.sql(named).collect()) == 4 * 7
     (located,) = spark.sql(f"SELECT * FROM metastore.locate('{name}', 'id', 250)").collect()
     assert (located.frequency, located.exact) == (1, True)
     query = f"SELECT * FROM {name} WHERE id = 250"

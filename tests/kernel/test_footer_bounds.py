@@ -17,14 +17,14 @@ def test_a_footer_agrees_with_the_data(tmp_path, options):
     path = str(tmp_path / "f.parquet")
     pq.write_table(table(1000), path, **options)
     footer, data = (analyze(path, columns()).columns for analyze in (analyze_footer, analyze_parquet))
-    for file_column_, said, true in zip(columns(), footer, data, strict=True):
+    for requested, said, true in zip(columns(), footer, data, strict=True):
         assert (said.rows, said.compressed_bytes) == (1000, true.compressed_bytes)
         assert (said.distinct, said.percentiles, said.theta, said.mean) == (None, None, None, None)
-        if file_column_.column.encoding == "double":
+        if requested.column.encoding == "double":
             assert (said.lo, said.hi, said.nans) == (None, None, None)
             continue
         assert (said.nulls, said.nans) == (true.nulls, 0)
-        if file_column_.column.type.startswith(EXACT):
+        if requested.column.type.startswith(EXACT):
             assert (said.lo, said.hi, said.lo_exact, said.hi_exact) == (true.lo, true.hi, true.lo_exact, true.hi_exact)
         elif said.lo is not None:
             assert said.lo <= true.lo

@@ -313,9 +313,9 @@ def test_files_with_hardly_any_rows(write, rows):
 def test_a_small_budget_reads_pieces_of_row_groups_and_finds_the_same_bounds(write):
     path = write(table(3000))
     exact, tight = analyze_parquet(path, columns()), analyze_parquet(path, columns(), 20_000)
-    for exact_column, other, file_column_ in zip(exact.columns, tight.columns, columns(), strict=True):
+    for exact_column, other, requested in zip(exact.columns, tight.columns, columns(), strict=True):
         for name in ("rows", "nulls", "nans", "lo", "hi", "sum_exact", "max_len", "trues", "compressed_bytes"):
-            assert getattr(exact_column, name) == getattr(other, name), (file_column_, name)
+            assert getattr(exact_column, name) == getattr(other, name), (requested, name)
         assert exact_column.theta == other.theta
 
 

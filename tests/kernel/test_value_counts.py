@@ -202,8 +202,8 @@ def test_beyond_the_budget_frequencies_that_are_listed_are_exact(spark_type):
 
 def test_parts_that_leave_values_out_are_merged_to_what_is_certain():
     first = ValueCounts("complete", 0, pa.array([1, 2]), np.array([5, 1]))
-    two = ValueCounts("top", 2, pa.array([1, 3]), np.array([4, 7]))
-    merged = merge_value_counts([first, two], 10)
+    second = ValueCounts("top", 2, pa.array([1, 3]), np.array([4, 7]))
+    merged = merge_value_counts([first, second], 10)
     # 2 occurs once in the first part, and at most twice in the second.
     assert dict(zip(merged.values.to_pylist(), merged.counts.tolist(), strict=True)) == {1: 9, 3: 7}
     assert (merged.kind, merged.floor) == ("top", 3)
@@ -230,10 +230,10 @@ def test_sizes_are_not_underestimated(spark_type, profile):
     assert path.getvalue().size <= statistics.values.size + 800  # of which the footer takes most
 
 
-def analyze(spark_type, values_given, detail=None, arrow=None):
+def analyze(spark_type, rows, detail=None, arrow=None):
     kernel = ColumnKernel(column(spark_type), 1 << 30, detail or DetailLimits())
-    kernel.add(pa.array(values_given, arrow or ARROW[spark_type]))
-    return kernel.finish(len(values_given))
+    kernel.add(pa.array(rows, arrow or ARROW[spark_type]))
+    return kernel.finish(len(rows))
 
 
 def rows_of(statistics, of):

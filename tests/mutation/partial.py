@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from metastore.format.manifest import TableIdentity
 from metastore.jvm_session import find_shim_package
 from mutation import rows as of_rows
-from mutation import suites as of
+from mutation import suites
 from oracle import details, parquet, tables
 from planner import plans, written
 
@@ -37,7 +37,7 @@ POOLS: dict[str, list[str]] = ASKED["pools"]
 TYPES = dict(column.split(" ") for column in POOLS)
 
 
-def suites(spark: SparkSession, rng: Random, folder: Path) -> Iterator[of.Suite]:
+def make_suites(spark: SparkSession, rng: Random, folder: Path) -> Iterator[suites.Suite]:
     """Yields the conditions as optimized, as written, and with their explanations; by bounds, and by values too."""
     spark.udf.register("given", lambda value: value, "int")
     files = [_rows(rng) for _ in range(FILES)]
@@ -66,41 +66,43 @@ def suites(spark: SparkSession, rng: Random, folder: Path) -> Iterator[of.Suite]
     stored = [_stored(f"{int(name):04}", subject.values[name], rng) for name in names]
     written.Written(identity, stored).write()
     probe = probes.open(spark._jsparkSession, schema, f"{folder}/_metastore", identity.uuid)
-    any_answer = of.Truth("0" * FILES, "0" * FILES)
+    any_answer = suites.Truth("0" * FILES, "0" * FILES)
     yield from _of(spark, "statistics", probe, truths | dict.fromkeys(ASKED["raising"], any_answer), single=True)
-    yield from of_rows.suites(spark, subject, probe=probe, files=names, source="partial", rng=rng)
+    yield from of_rows.make_suites(spark, subject, probe=probe, files=names, source="partial", rng=rng)
 
 
 def _of(
     spark: SparkSession,
     name: str,
     probe: Any,
-    truths: dict[str, of.Truth],
+    truths: dict[str, suites.Truth],
     *,
     single: bool,
     conf: tuple[tuple[str, str], ...] = (),
-) -> Iterator[of.Suite]:
+) -> Iterator[suites.Suite]:
     """Yields suites of few conditions, so that a mutant runs few in vain. `single`: with single values of files."""
     listed = list(truths)
     for start in range(0, len(listed), AT_ONCE):
         questions = listed[start : start + AT_ONCE]
-        java_questions = of.texts(spark, questions)
+        java_questions = suites.texts(spark, questions)
         with plans.conf(spark, **dict(conf)):
             optimized, as_written = probe.prepare(java_questions), probe.prepareAsWritten(java_questions)
 
         def wrong(i: int, answer: str, questions: Sequence[str] = questions) -> bool:
             return truths[questions[i]].denies(answer)
 
-        asks = {"": (optimized, of.ALL), "as written": (as_written, of.ALL)}
+        asks = {"": (optimized, suites.ALL), "as written": (as_written, suites.ALL)}
         asks |= {"few values": (as_written, FEW), "no values": (as_written, 0)} if single else {}
         for how, (prepared, allowed) in asks.items():
             ask = lambda p=prepared, n=allowed: p.verdicts(n)  # noqa: E731
-            yield of.Suite(f"partial {name} from {start}, {how}", ask=ask, wrong=wrong, conf=conf, questions=questions)
+            yield suites.Suite(
+                f"partial {name} from {start}, {how}", ask=ask, wrong=wrong, conf=conf, questions=questions
+            )
         for how, prepared in {"told": optimized, "as written, told": as_written}.items():
-            yield of.Suite(
+            yield suites.Suite(
                 f"partial {name} from {start}, {how}",
                 ask=prepared.explained,
-                wrong=of.is_error,
+                wrong=suites.is_error,
                 conf=conf,
                 questions=questions,
             )
@@ -195,13 +197,13 @@ def _row(number: int, row: list[str]) -> str:
     )
 
 
-def _truths_of(spark: SparkSession, conditions: Sequence[str]) -> dict[str, of.Truth]:
+def _truths_of(spark: SparkSession, conditions: Sequence[str]) -> dict[str, suites.Truth]:
     starts = range(0, len(conditions), AT_ONCE)
     parts = [_truths(spark, list(conditions[start : start + AT_ONCE])) for start in starts]
     return {text: truth for part in parts for text, truth in part.items()}
 
 
-def _truths(spark: SparkSession, texts: list[str]) -> dict[str, of.Truth]:
+def _truths(spark: SparkSession, texts: list[str]) -> dict[str, suites.Truth]:
     """Of the conditions that Spark answers of each row."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - Spark is there by now
 
@@ -214,7 +216,8 @@ def _truths(spark: SparkSession, texts: list[str]) -> dict[str, of.Truth]:
         half = len(texts) // 2
         return _truths(spark, texts[:half]) | _truths(spark, texts[half:])
     return {
-        text: of.Truth(_files(rows, i, is_true=True), _files(rows, i, is_true=False)) for i, text in enumerate(texts, 1)
+        text: suites.Truth(_files(rows, i, is_true=True), _files(rows, i, is_true=False))
+        for i, text in enumerate(texts, 1)
     }
 
 

@@ -10,8 +10,7 @@ from formats.kinds import KINDS
 from metastore.adapters.expressions import resolve_expressions
 from metastore.adapters.loading import load_facts
 from metastore.jvm_session import find_shim_package
-from mutation import suites as of
-from mutation import zeros
+from mutation import suites, zeros
 from oracle import tables
 from oracle.run import identity
 from oracle.verdicts import Stored
@@ -133,7 +132,7 @@ WRITES = (
 SUMS = ", ".join(f"sum({leaf}), avg({leaf})" for leaf in answered.SUMMED)
 
 
-def suites(spark: SparkSession, folder: Path, sources: set[str]) -> Iterator[of.Suite]:
+def make_suites(spark: SparkSession, folder: Path, sources: set[str]) -> Iterator[suites.Suite]:
     """Yields joins, conditions on expressions, aggregates and first rows for the mutants of some sources."""
     if not sources.isdisjoint(OF_JOINS):
         yield from _of_joins(spark, folder)
@@ -144,13 +143,15 @@ def suites(spark: SparkSession, folder: Path, sources: set[str]) -> Iterator[of.
             yield from _of_scans(spark, form, folder)
         planned = find_shim_package(spark).scan.PlannerProbe.planned
         messages = (None, "SPARK_JOB_CANCELLED", "no such column")
-        yield of.Suite("errors", ask=lambda: "\n".join(map(planned, messages)), wrong=of.is_error, only=OF_SCANS)
+        yield suites.Suite(
+            "errors", ask=lambda: "\n".join(map(planned, messages)), wrong=suites.is_error, only=OF_SCANS
+        )
         yield from _of_planners(spark)
         queries = [_explained(query) for query in zeros.make_queries(spark, folder / "zeros")]
         yield from _each(spark, "zeros", queries, ("ScanPlanner.scala",), is_told=True)
 
 
-def _of_joins(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
+def _of_joins(spark: SparkSession, folder: Path) -> Iterator[suites.Suite]:
     names = {name: f"parquet.`{folder}/{name}`" for name in ("fact", "parts")}
     for file in range(FILES):
         low = file * ROWS
@@ -172,8 +173,11 @@ def _of_joins(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
     explained = [_explained("CREATE TABLE made USING parquet AS " + query) for query in queries[:1]]
     yield from _each(spark, "joins inside writes", explained, OF_JOINS, conf=inside, is_told=True)
     elsewhere = JOINS[0].format(**names, dim=f"parquet.`{folder}/dim`")
-    yield of.Suite(
-        "joins of a new session", ask=lambda: _answer(spark.newSession(), elsewhere), wrong=of.is_error, only=OF_JOINS
+    yield suites.Suite(
+        "joins of a new session",
+        ask=lambda: _answer(spark.newSession(), elsewhere),
+        wrong=suites.is_error,
+        only=OF_JOINS,
     )
     of_tests = (*test_join_pruning.PRUNED, *test_join_pruning.KEPT, *test_join_pruning.TWICE.values())
     fact = _iceberg_fact(spark)
@@ -183,7 +187,7 @@ def _of_joins(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
     yield from _each(spark, "joins by bounds", [of_doubles], OF_JOINS, conf=bounds)
 
 
-def _of_scans(spark: SparkSession, form: str, folder: Path) -> Iterator[of.Suite]:
+def _of_scans(spark: SparkSession, form: str, folder: Path) -> Iterator[suites.Suite]:
     """Yields scans and aggregates, with settings off and inside writes too, and those of tables that are known less."""
     table = _of_aggregates(spark, form, folder / f"aggregates of {form}")
     yield from _each(spark, f"aggregates of {form}", [query.format(t=table) for query in _aggregates()], OF_SCANS)
@@ -225,19 +229,19 @@ def _of_scans(spark: SparkSession, form: str, folder: Path) -> Iterator[of.Suite
     yield from _each(spark, f"other tables, {form}", queries, OF_SCANS)
 
 
-def _of_planners(spark: SparkSession) -> Iterator[of.Suite]:
+def _of_planners(spark: SparkSession) -> Iterator[suites.Suite]:
     """Changes of scans by planners, and the snapshots that estimates use."""
     probe, session = find_shim_package(spark).scan.PlannerProbe, spark._jsparkSession
-    yield of.Suite("scopes", ask=lambda: probe.allowed(session), wrong=of.is_error, only=OF_SCANS)
-    yield of.Suite("a table that is nowhere", ask=lambda: probe.lost(session), wrong=of.is_error, only=OF_SCANS)
+    yield suites.Suite("scopes", ask=lambda: probe.allowed(session), wrong=suites.is_error, only=OF_SCANS)
+    yield suites.Suite("a table that is nowhere", ask=lambda: probe.lost(session), wrong=suites.is_error, only=OF_SCANS)
     name = answered.fill(spark, KINDS["iceberg"], None, files=2)
     metastore.analyze(spark, name, progress=False)
     snapshots = spark.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at").collect()
     first, last = (row[0] for row in snapshots)
-    lineages = of.texts(spark, ["", f"{last},{first}", f"{first},{last}", f"{first}", f"7,{last}", "7,8"])
+    lineages = suites.texts(spark, ["", f"{last},{first}", f"{first},{last}", f"{first}", f"7,{last}", "7,8"])
     location, uuid = identity(spark, name)
     ask = lambda: probe.described(session, f"{location}/_metastore", uuid, lineages)  # noqa: E731
-    yield of.Suite("lineages", ask=ask, wrong=of.is_error, only=OF_SCANS)
+    yield suites.Suite("lineages", ask=ask, wrong=suites.is_error, only=OF_SCANS)
 
 
 def _explained(statement: str) -> str:
@@ -308,7 +312,7 @@ def _of_aggregates(spark: SparkSession, form: str, folder: Path) -> str:
     return name
 
 
-def _of_expressions(spark: SparkSession) -> Iterator[of.Suite]:
+def _of_expressions(spark: SparkSession) -> Iterator[suites.Suite]:
     """Conditions on expressions, and by what keys expressions are known."""
     name = "ice.db.mutation_expressions"
     spark.udf.register("cell_of", lambda x, y: int(x) * 1000 + int(y), "bigint")
@@ -343,20 +347,20 @@ def _of_expressions(spark: SparkSession) -> Iterator[of.Suite]:
     for start in range(0, len(EXPRESSIONS), AT_ONCE):
         texts = EXPRESSIONS[start : start + AT_ONCE]
         ask = lambda texts=texts: keys(texts)  # noqa: E731
-        yield of.Suite(
+        yield suites.Suite(
             f"keys of expressions from {start}",
             ask=ask,
-            wrong=of.is_error,
+            wrong=suites.is_error,
             conf=conf,
             questions=texts,
             only=OF_EXPRESSIONS,
         )
     here = (("spark.sql.ansi.enabled", "false"), ("spark.sql.legacy.timeParserPolicy", "CORRECTED"))
     chosen = EXPRESSIONS[:2]
-    yield of.Suite(
+    yield suites.Suite(
         "keys of a session with settings",
         ask=lambda: keys(chosen),
-        wrong=of.is_error,
+        wrong=suites.is_error,
         conf=(*conf, *here),
         questions=chosen,
         only=OF_EXPRESSIONS,
@@ -367,7 +371,7 @@ def _of_expressions(spark: SparkSession) -> Iterator[of.Suite]:
 
 def _rules_of_expressions(
     spark: SparkSession, name: str, predicates: Sequence[str], conf: tuple[tuple[str, str], ...]
-) -> of.Suite:
+) -> suites.Suite:
     """The conditions, put to the rules without a query; a look-up of the column `failing` fails."""
     subject = tables.observe(spark, "expressions", name, "_file")
     stored = Stored(spark, subject, *identity(spark, name))
@@ -382,17 +386,17 @@ def _rules_of_expressions(
         )
         if "_file" not in predicate
     ]
-    answers = of.matching(spark, subject, conditions)
-    questions, truths = list(answers), of.truths_of(answers, stored.files)
+    answers = suites.matching(spark, subject, conditions)
+    questions, truths = list(answers), suites.truths_of(answers, stored.files)
     with plans.conf(spark, **dict(conf)):
-        prepared = stored.probe.prepare(of.texts(spark, questions))
+        prepared = stored.probe.prepare(suites.texts(spark, questions))
 
     def wrong(i: int, answer: str) -> bool:
         return truths[i].denies(answer)
 
-    return of.Suite(
+    return suites.Suite(
         "rules of expressions",
-        ask=lambda: prepared.verdicts(of.ALL),
+        ask=lambda: prepared.verdicts(suites.ALL),
         wrong=wrong,
         conf=conf,
         questions=questions,
@@ -409,7 +413,7 @@ def _each(
     adaptive: str = "true",
     conf: tuple[tuple[str, str], ...] = (),
     is_told: bool = False,
-) -> Iterator[of.Suite]:
+) -> Iterator[suites.Suite]:
     """Yields a suite for each query: a mutant runs only those that reach it. `is_told`: its rows are an explanation."""
     conf = (*conf, ("spark.sql.adaptive.enabled", adaptive))
     for query in queries:
@@ -418,7 +422,7 @@ def _each(
         def wrong(_: int, answer: str, rows: str | None = rows) -> bool:
             return rows is not None and json.loads(answer)[0] != rows
 
-        yield of.Suite(
+        yield suites.Suite(
             f"{name}: {query}",
             ask=lambda q=query: _answer(spark, q),
             wrong=wrong,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from metastore.format.manifest import TableIdentity
 from metastore.jvm_session import find_shim_package
-from mutation import suites as of
+from mutation import suites
 from oracle import parquet
 from oracle.columns import FLOATS, INTEGER_BITS, WIDE, Leaf, is_nan
 from planner import written
@@ -51,9 +51,9 @@ ALL_LISTED = 100_000
 """So many listed values of a column are merged at most."""
 
 
-def suites(
+def make_suites(
     spark: SparkSession, subject: Subject, probe: Any, files: Sequence[str], source: str, rng: Random
-) -> Iterator[of.Suite]:
+) -> Iterator[suites.Suite]:
     """Yields the questions of every kind about the files of a table, in the order of their answers."""
     rules = find_shim_package(spark).pruning.RuleProbe(probe)
     leaves = list(subject.leaves)
@@ -62,13 +62,13 @@ def suites(
     firsts = [_first(leaves, values, rng) for _ in range(QUESTIONS)]
 
     def lost(i: int, answer: str) -> bool:
-        return of.is_error(i, answer) or loses_first(firsts[i], answer, named, values)
+        return suites.is_error(i, answer) or loses_first(firsts[i], answer, named, values)
 
     yield _suite(spark, f"first rows, {source}", rules.first, firsts, lost)
     limits = [_limit(values, rng) for _ in range(QUESTIONS)]
 
     def short(i: int, answer: str) -> bool:
-        return of.is_error(i, answer) or leaves_too_few(limits[i], answer, values)
+        return suites.is_error(i, answer) or leaves_too_few(limits[i], answer, values)
 
     yield _suite(spark, f"LIMIT, {source}", rules.limited, limits, short)
     measures = _sums_of_one(leaves, len(files))
@@ -78,11 +78,11 @@ def suites(
             measures += [f"{text}\t{_parted(len(files), share, rng)}" for share in (1, 0.6, 0.2)]
 
     def miscounts(i: int, answer: str) -> bool:
-        return of.is_error(i, answer) or counts_others(measures[i], answer, named, values)
+        return suites.is_error(i, answer) or counts_others(measures[i], answer, named, values)
 
     yield _suite(spark, f"aggregates, {source}", rules.measured, measures, miscounts)
-    yield _suite(spark, f"layout, {source}", rules.layout, list(named), of.is_error)
-    yield _suite(spark, f"decisions, {source}", rules.decided, _decisions(len(files), rng), of.is_error)
+    yield _suite(spark, f"layout, {source}", rules.layout, list(named), suites.is_error)
+    yield _suite(spark, f"decisions, {source}", rules.decided, _decisions(len(files), rng), suites.is_error)
 
 
 def _sums_of_one(leaves: Sequence[Leaf], files: int) -> list[str]:
@@ -107,7 +107,7 @@ def _decisions(files: int, rng: Random) -> list[str]:
     ]
 
 
-def few_file_suites(spark: SparkSession, rng: Random) -> Iterator[of.Suite]:
+def few_file_suites(spark: SparkSession, rng: Random) -> Iterator[suites.Suite]:
     """Yields questions about each pair of a few files at the edges of knowledge; no rows say what is right."""
     package, length = find_shim_package(spark).pruning, len(FEW_FILES)
     schema = ", ".join(f"{name} {kind}" for name, kind in FEW_COLUMNS.items())
@@ -117,16 +117,18 @@ def few_file_suites(spark: SparkSession, rng: Random) -> Iterator[of.Suite]:
 
     of_all = probe(FEW_FILES)
     rules = package.RuleProbe(of_all)
-    yield _suite(spark, "first rows, few", rules.first, _firsts(length), of.is_error)
-    yield _suite(spark, "LIMIT, few", rules.limited, _limits(length), of.is_error)
-    yield _suite(spark, "aggregates, few", rules.measured, _measures(length), of.is_error)
-    yield _suite(spark, "decisions, few", rules.decided, _decisions(length, rng), of.is_error)
+    yield _suite(spark, "first rows, few", rules.first, _firsts(length), suites.is_error)
+    yield _suite(spark, "LIMIT, few", rules.limited, _limits(length), suites.is_error)
+    yield _suite(spark, "aggregates, few", rules.measured, _measures(length), suites.is_error)
+    yield _suite(spark, "decisions, few", rules.decided, _decisions(length, rng), suites.is_error)
     for order in ((0, 1, 2), (2, 1, 0), (0, 1, 2, 7, 8), (1, 0, 13, 2), range(length)):
         layout = package.RuleProbe(probe([FEW_FILES[i] for i in order])).layout
-        yield _suite(spark, f"layout, few {list(order)}", layout, ["a", "s", "o"], of.is_error)
-    prepared = of_all.prepare(of.texts(spark, OF_FEW))
-    yield of.Suite("conditions, few", ask=lambda: prepared.verdicts(of.ALL), wrong=of.is_error, questions=OF_FEW)
-    yield of.Suite("conditions, few, told", ask=prepared.explained, wrong=of.is_error, questions=OF_FEW)
+        yield _suite(spark, f"layout, few {list(order)}", layout, ["a", "s", "o"], suites.is_error)
+    prepared = of_all.prepare(suites.texts(spark, OF_FEW))
+    yield suites.Suite(
+        "conditions, few", ask=lambda: prepared.verdicts(suites.ALL), wrong=suites.is_error, questions=OF_FEW
+    )
+    yield suites.Suite("conditions, few, told", ask=prepared.explained, wrong=suites.is_error, questions=OF_FEW)
 
 
 def file_subsets(length: int, most: int = 2) -> list[str]:
@@ -170,7 +172,7 @@ def _measures(length: int) -> list[str]:
     return [*alone, *(f"{aggregate}\t{files}\t{other_files}" for aggregate, files, other_files in merged)]
 
 
-def many_value_suites(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
+def many_value_suites(spark: SparkSession, folder: Path) -> Iterator[suites.Suite]:
     """Lists that are just short enough to be merged, and one value more."""
     leaf, half = Leaf(("v",), "bigint"), ALL_LISTED // 2
     identity = TableIdentity("parquet", parquet.identifier(folder), f"file:{folder}", "many")
@@ -192,10 +194,10 @@ def many_value_suites(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
     probe = find_shim_package(spark).pruning.PruningProbe.open(
         spark._jsparkSession, "v BIGINT", f"{folder}/_metastore", identity.uuid
     )
-    questions = of.texts(spark, [f"count(distinct(v))\t{files}\t000" for files in ("110", "111", "011")])
+    questions = suites.texts(spark, [f"count(distinct(v))\t{files}\t000" for files in ("110", "111", "011")])
     rules = find_shim_package(spark).pruning.RuleProbe(probe)
-    yield of.Suite(
-        "many values", ask=lambda: rules.measured(questions), wrong=of.is_error, only=("FileMeasures.scala",)
+    yield suites.Suite(
+        "many values", ask=lambda: rules.measured(questions), wrong=suites.is_error, only=("FileMeasures.scala",)
     )
 
 
@@ -219,9 +221,9 @@ FEW_FILES = [
 """Ranges, no rows, nothing known, nothing but nulls, a contradiction, a bound unknown, rows unknown, and many rows."""
 
 
-def _suite(spark: SparkSession, name: str, ask: Any, questions: Sequence[str], wrong: Any) -> of.Suite:
-    java_questions = of.texts(spark, questions)
-    return of.Suite(name, ask=lambda: ask(java_questions), wrong=wrong, questions=questions)
+def _suite(spark: SparkSession, name: str, ask: Any, questions: Sequence[str], wrong: Any) -> suites.Suite:
+    java_questions = suites.texts(spark, questions)
+    return suites.Suite(name, ask=lambda: ask(java_questions), wrong=wrong, questions=questions)
 
 
 def _bits(length: int, share: float, rng: Random) -> str:

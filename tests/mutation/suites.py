@@ -79,15 +79,15 @@ class Truth:
     """The files with a row for which a filter is true, and those with a row for which it is not: a `1` for each."""
 
     matching: str
-    others: str
+    not_matching: str
 
     def denies(self, answer: str) -> bool:
         """Tells whether an answer skips a file with a matching row, or has one match fully that has another row."""
         read, _, full = answer.partition(" ")
-        if len(read) != len(self.matching) or len(full) != len(self.others):
+        if len(read) != len(self.matching) or len(full) != len(self.not_matching):
             return True
         skipped = any(k == "0" and m == "1" for k, m in zip(read, self.matching, strict=True))
-        return skipped or any(f == "1" and o == "1" for f, o in zip(full, self.others, strict=True))
+        return skipped or any(f == "1" and o == "1" for f, o in zip(full, self.not_matching, strict=True))
 
 
 def texts(spark: SparkSession, lines: Sequence[str]) -> Any:
@@ -102,7 +102,7 @@ def list_suites(spark: SparkSession, scratch: Path, seed: int, predicates: int, 
     """Yields all suites for mutants of some sources, the quickest first; without predicates only the quick ones."""
     cells: set[tuple[str, str]] = set()
     yield from case_suites(spark)
-    yield from partial.suites(spark, Random(seed), scratch / "partial")
+    yield from partial.make_suites(spark, Random(seed), scratch / "partial")
     yield from rows.few_file_suites(spark, Random(seed))
     yield from pair_suites(spark)
     if not sources.isdisjoint(GROUPED):
@@ -116,13 +116,13 @@ def list_suites(spark: SparkSession, scratch: Path, seed: int, predicates: int, 
         from_data = Rules(spark, subject)
         stored = Stored(spark, subject, str(subject.root), parquet.identifier(subject.root))
         if number == 0:
-            yield from rows.suites(
+            yield from rows.make_suites(
                 spark, subject, probe=from_data.probe, files=from_data.files, source="given", rng=rng
             )
         paths = subject.paths()
         files = [paths.get(path, GONE) for path in stored.probe.paths()]
         if number == 1:
-            yield from rows.suites(spark, subject, probe=stored.probe, files=files, source="stored", rng=rng)
+            yield from rows.make_suites(spark, subject, probe=stored.probe, files=files, source="stored", rng=rng)
         if predicates:
             yield from filter_suites(
                 spark,
@@ -132,7 +132,7 @@ def list_suites(spark: SparkSession, scratch: Path, seed: int, predicates: int, 
                 rng=rng,
                 asked_before=cells,
             )
-    yield from queries.suites(spark, scratch / "queries", sources)
+    yield from queries.make_suites(spark, scratch / "queries", sources)
     if not predicates:
         return
     spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.oracle")
@@ -144,7 +144,7 @@ def list_suites(spark: SparkSession, scratch: Path, seed: int, predicates: int, 
     stored = Stored(spark, subject, *identity(spark, "ice.oracle.mutation"))
     paths = subject.paths()
     files = [paths.get(path, GONE) for path in stored.probe.paths()]
-    yield from rows.suites(spark, subject, probe=stored.probe, files=files, source="analyzed", rng=rng)
+    yield from rows.make_suites(spark, subject, probe=stored.probe, files=files, source="analyzed", rng=rng)
     yield from filter_suites(
         spark, subject, pruners={"unsorted": stored}, count=predicates, rng=rng, asked_before=cells
     )

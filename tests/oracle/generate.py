@@ -133,7 +133,7 @@ class Generator:
             leaf=leaf,
             pattern=written + tail,
             prefix=prefix.encode(),
-            whole=is_whole,
+            is_only_prefix=is_whole,
             negated=self.rng.random() < 0.4,
             escape=escape,
         )

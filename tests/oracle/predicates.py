@@ -149,13 +149,13 @@ class Is(Predicate):
 class Like(Predicate):
     """`column [NOT] LIKE pattern`; `prefix` is what the pattern proves about the beginning of a match.
 
-    `whole` tells that a match is nothing but the prefix followed by anything.
+    `is_only_prefix` says that a match is nothing but the prefix followed by anything.
     """
 
     leaf: Leaf
     pattern: str
     prefix: bytes
-    whole: bool
+    is_only_prefix: bool
     negated: bool = False
     escape: str = ""
 
@@ -164,7 +164,7 @@ class Like(Predicate):
         return f"({self.leaf.sql} {'NOT ' * self.negated}LIKE {quoted(self.pattern)}{escape})"
 
     def may_be(self, truth, zones):
-        if not self.whole:
+        if not self.is_only_prefix:
             return True
         return may_start_with(zones[self.leaf], self.prefix, negated=truth == self.negated)
 

@@ -34,7 +34,7 @@ class TableWithPredicates:
     """A table, a view of its rows as they lie in memory, and predicates over it that raise no error."""
 
     table: str
-    held: str
+    view: str
     predicates: Sequence[str]
 
 
@@ -78,7 +78,7 @@ def count(spark, query: str) -> int:
 def test_filtered_rows_are_the_rows_for_which_the_predicate_is_true(spark, tables_with_predicates):
     for subject in tables_with_predicates:
         flags = ", ".join(f"count_if({p})" for p in subject.predicates)
-        summed = spark.sql(f"SELECT {flags} FROM {subject.held}").collect()[0]
+        summed = spark.sql(f"SELECT {flags} FROM {subject.view}").collect()[0]
         for predicate, expected in zip(subject.predicates, summed, strict=True):
             assert count(spark, f"SELECT count(*) FROM {subject.table} WHERE {predicate}") == expected, predicate
 
@@ -86,7 +86,7 @@ def test_filtered_rows_are_the_rows_for_which_the_predicate_is_true(spark, table
 @pytest.mark.slow
 def test_true_false_and_unknown_add_up_to_the_table(spark, tables_with_predicates):
     for subject in tables_with_predicates:
-        total = count(spark, f"SELECT count(*) FROM {subject.held}")
+        total = count(spark, f"SELECT count(*) FROM {subject.view}")
         for predicate in subject.predicates:
             parts = [f"SELECT * FROM {subject.table} WHERE {form.format(predicate)}" for form in FORMS]
             assert count(spark, f"SELECT count(*) FROM ({' UNION ALL '.join(parts)})") == total, predicate
@@ -96,7 +96,7 @@ def test_true_false_and_unknown_add_up_to_the_table(spark, tables_with_predicate
 def test_rows_are_those_in_memory_with_and_without_the_metastore(spark, tables_with_predicates):
     for subject in tables_with_predicates:
         for predicate in subject.predicates:
-            true = rows(spark, subject.held, predicate)
+            true = rows(spark, subject.view, predicate)
             assert rows(spark, subject.table, predicate) == true, predicate
             spark.conf.set("spark.metastore.enabled", "false")
             without = rows(spark, subject.table, predicate)
@@ -110,5 +110,5 @@ def test_scans_that_were_pruned_differently_are_not_taken_for_each_other(spark, 
         for condition, other in itertools.pairwise(subject.predicates):
             counts = [f"(SELECT count(*) FROM {{0}} WHERE {p})" for p in (condition, other)]
             both = f"SELECT {counts[0]} - {counts[1]}"
-            expected = count(spark, both.format(subject.held))
+            expected = count(spark, both.format(subject.view))
             assert count(spark, both.format(subject.table)) == expected, (condition, other)

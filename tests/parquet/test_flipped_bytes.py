@@ -53,7 +53,7 @@ def statistics(request, spark, folder):
         kinds[path.name.rsplit("-", 5)[0]].append(path)
     return [
         *sorted((folder / "_metastore").rglob("*.json")),
-        *(path_ for paths in kinds.values() for path_ in paths[:2]),
+        *(candidate for paths in kinds.values() for candidate in paths[:2]),
     ]
 
 
@@ -77,7 +77,7 @@ def test_what_is_found_is_the_same(spark, folder, statistics):
     assert len(located) == 2
     for path in statistics:
         sound = path.read_bytes()
-        same_kind = [path_ for path_ in statistics if path_.suffix == path.suffix and path_ != path]
+        same_kind = [candidate for candidate in statistics if candidate.suffix == path.suffix and candidate != path]
         for change in [*CHANGES, None]:
             path.write_bytes(change(sound, chance) if change else chance.choice(same_kind).read_bytes())
             find_shim_package(spark).statistics.cache.StatisticsCache.clear()

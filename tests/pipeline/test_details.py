@@ -100,14 +100,12 @@ def test_details_stay_below_a_tenth_of_the_data_file(tmp_path, shape):
     numbers = random.integers(0, 20_000, (30, rows))
     make = {
         "numbers": pa.array,
-        "texts": lambda numbers_: pa.array([f"name {n} of {n}" for n in numbers_.tolist()]),
-        "doubles": lambda numbers_: pa.array(numbers_ / 7),
+        "texts": lambda array: pa.array([f"name {n} of {n}" for n in array.tolist()]),
+        "doubles": lambda array: pa.array(array / 7),
     }[shape]
     kind = {"numbers": "bigint", "texts": "string", "doubles": "double"}[shape]
     path = tmp_path / "data.parquet"
-    pq.write_table(
-        pa.table({f"{kind} {i}": make(numbers_) for i, numbers_ in enumerate(numbers)}), path, compression="zstd"
-    )
+    pq.write_table(pa.table({f"{kind} {i}": make(array) for i, array in enumerate(numbers)}), path, compression="zstd")
     named = [FileColumn(column_) for column_ in _columns(kind, 30)]
     size = path.stat().st_size
     destination = BlockDestination(

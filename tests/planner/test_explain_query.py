@@ -151,7 +151,7 @@ def test_where_we_are_switched_off_it_is_said(spark, analyzed):
 
 
 @pytest.mark.parametrize(
-    ("statement", "reason", "named", "kept"),
+    ("statement", "reason", "named", "is_kept"),
     [
         ("DELETE FROM ice.db.explained_one WHERE id = 1", "ANSWERED_BY_FORMAT", "ice.db.explained_one", False),
         ("DELETE FROM explained_own WHERE id = 1", "NO_STATISTICS", "spark_catalog.default.explained_own", True),
@@ -160,7 +160,7 @@ def test_where_we_are_switched_off_it_is_said(spark, analyzed):
         ("SELECT 1", "NO_SCAN", None, False),
     ],
 )
-def test_a_plan_without_scans_says_why(spark, statement, reason, named, kept):
+def test_a_plan_without_scans_says_why(spark, statement, reason, named, is_kept):
     spark.sql("CREATE TABLE explained_own (id BIGINT) USING delta")
     spark.sql("CREATE TABLE ice.db.explained_one AS SELECT 1L AS id")
     try:
@@ -168,5 +168,5 @@ def test_a_plan_without_scans_says_why(spark, statement, reason, named, kept):
     finally:
         spark.sql("DROP TABLE explained_own")
         spark.sql("DROP TABLE ice.db.explained_one")
-    assert (row["reason"], row["table"], row["kept"], row["path"]) == (reason, named, kept, None)
+    assert (row["reason"], row["table"], row["kept"], row["path"]) == (reason, named, is_kept, None)
     assert statement.split()[0] in row["sentence"] or reason in ("ANSWERED_BY_FORMAT", "NO_STATISTICS")

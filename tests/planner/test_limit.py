@@ -135,8 +135,8 @@ def mixed(spark, new_table):
 
 def predicate(chance: random.Random, depth: int = 2) -> str:
     if depth and chance.random() < 0.6:
-        first, right = predicate(chance, depth - 1), predicate(chance, depth - 1)
-        return chance.choice([f"({first} AND {right})", f"({first} OR {right})", f"NOT ({first})"])
+        left, right = predicate(chance, depth - 1), predicate(chance, depth - 1)
+        return chance.choice([f"({left} AND {right})", f"({left} OR {right})", f"NOT ({left})"])
     k, order = chance.randrange(-20, 420), chance.choice(["<", "<=", ">", ">=", "<>", "=", "<=>"])
     return chance.choice([
         f"id {order} {k}", f"id BETWEEN {k} AND {k + 150}", f"a {order} {k // 10}", f"a + 1 {order} {k // 10}",

@@ -14,11 +14,11 @@ LISTED = 3_000
 COLUMNS = "id bigint, key string, number bigint, amount double, {more}"
 MORE = 6
 FOUND = (
-    "number = xxhash64({one}L)", "key = md5('{one}')",
-    "number IN (xxhash64({one}L), xxhash64({two}L))", "key IN (md5('{one}'), md5('{two}'), 'none')",
-    "key = md5('{one}') AND number = xxhash64({one}L)", "key = md5('{one}') OR number = xxhash64({two}L)",
+    "number = xxhash64({first}L)", "key = md5('{first}')",
+    "number IN (xxhash64({first}L), xxhash64({second}L))", "key IN (md5('{first}'), md5('{second}'), 'none')",
+    "key = md5('{first}') AND number = xxhash64({first}L)", "key = md5('{first}') OR number = xxhash64({second}L)",
 )  # fmt: skip
-NOWHERE = ("number = xxhash64(-1L)", "key = md5('none')", "key = md5('{one}') AND number = xxhash64({two}L)")
+NOWHERE = ("number = xxhash64(-1L)", "key = md5('none')", "key = md5('{first}') AND number = xxhash64({second}L)")
 ERRING = 2
 """Files that a filter may keep in vain: each errs for one value in thirty at most."""
 
@@ -39,9 +39,9 @@ def small(spark):
 
 
 @pytest.mark.parametrize("where", [*FOUND, *NOWHERE])
-@pytest.mark.parametrize(("first_limit", "two"), [(7, 40_000), (25_001, 25_000), (47_999, 0)])
-def test_nearly_only_the_files_that_hold_it_are_read(spark, small, where, first_limit, two):
-    condition = where.format(one=first_limit, two=two)
+@pytest.mark.parametrize(("first", "second"), [(7, 40_000), (25_001, 25_000), (47_999, 0)])
+def test_nearly_only_the_files_that_hold_it_are_read(spark, small, where, first, second):
+    condition = where.format(first=first, second=second)
     holding = spark.sql(f"SELECT count(DISTINCT _file) FROM {small} WHERE {condition}").collect()[0][0]
     read = sum(files_read(check(spark, f"SELECT id, key FROM {small} WHERE {condition}")))
     assert holding <= read <= holding + ERRING

@@ -89,9 +89,9 @@ def test_only_the_files_that_hold_the_value_are_read(spark, unsorted, column):
         (f"{column} <=> {literal(first_value)} OR few = 77", files),
         (f"few = 2 AND {column} = {literal(first_value)}", 0),
     ):
-        found = files_read(check(spark, f"SELECT {SHOWN} FROM {unsorted} WHERE {where}"))[0]
-        assert found >= least
-        read.append(found)
+        read_files = files_read(check(spark, f"SELECT {SHOWN} FROM {unsorted} WHERE {where}"))[0]
+        assert read_files >= least
+        read.append(read_files)
     assert read[0] <= files + 1
     assert read[1] <= files + more + 1
     assert read[2] <= files + 1

@@ -48,13 +48,18 @@ def build(path, kind: str, columns: list[list[object]]) -> None:
     count = FILES_IN_BLOCK
     summary = []
     for i, values in enumerate(columns):
-        known = {"column": [i] * count, "file": range(count), "rows": [9] * count, "nulls": [1] * count}
+        statistics = {"column": [i] * count, "file": range(count), "rows": [9] * count, "nulls": [1] * count}
         exact = [value is not None and file % 2 == 0 for file, value in enumerate(values)]
-        known |= {"nans": [0] * count, f"lo_{schema[i].encoding}": values, "lo_exact": exact}
-        rows = pa.table([pa.array(known.get(f.name, [None] * count), f.type) for f in SUMMARY], schema=SUMMARY)
+        statistics |= {"nans": [0] * count, f"lo_{schema[i].encoding}": values, "lo_exact": exact}
+        rows = pa.table([pa.array(statistics.get(f.name, [None] * count), f.type) for f in SUMMARY], schema=SUMMARY)
         summary.append(SummaryRef(store.put("summary", rows, [count]), (i,)))
-    known = {"file": range(count), "path": [f"f{i}" for i in range(count)], "size": [1] * count, "rows": [9] * count}
-    files = pa.table([pa.array(known.get(f.name, [None] * count), f.type) for f in FILES], schema=FILES)
+    statistics = {
+        "file": range(count),
+        "path": [f"f{i}" for i in range(count)],
+        "size": [1] * count,
+        "rows": [9] * count,
+    }
+    files = pa.table([pa.array(statistics.get(f.name, [None] * count), f.type) for f in FILES], schema=FILES)
     footer = describe_block("b", computed="full", columns=schema, objects=tuple(summary), table=TABLE, settings={})
     ref = store.put("files", files, [count], {BLOCK_KEY: footer})
     store.commit(

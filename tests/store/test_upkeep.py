@@ -35,11 +35,11 @@ def garbage(store, **options):
 
 
 def objects(manifest):
-    names_ = {ref.object.name for block_ in manifest.blocks for ref in block_.summary}
-    names_ |= {block_.files.name for block_ in manifest.blocks} | {
+    object_names = {ref.object.name for block_ in manifest.blocks for ref in block_.summary}
+    object_names |= {block_.files.name for block_ in manifest.blocks} | {
         snapshot.table_files.name for snapshot in manifest.snapshots
     }
-    return {f"objects/{name}" for name in names_}
+    return {f"objects/{name}" for name in object_names}
 
 
 def replacing(*blocks):

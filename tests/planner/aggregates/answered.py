@@ -85,8 +85,8 @@ def compare(spark, query: str, *, answered: bool | None = None, read: list[int] 
 
 def condition(chance: random.Random, depth: int = 2) -> str:
     if depth and chance.random() < 0.5:
-        first, right = condition(chance, depth - 1), condition(chance, depth - 1)
-        return chance.choice([f"({first} AND {right})", f"({first} OR {right})", f"NOT ({first})"])
+        left, right = condition(chance, depth - 1), condition(chance, depth - 1)
+        return chance.choice([f"({left} AND {right})", f"({left} OR {right})", f"NOT ({left})"])
     k, order = (
         chance.choice([-1, 0, 99, 100, 150, 200, 299, 300, 399, 400]),
         chance.choice(["<", "<=", ">", ">=", "<>"]),
