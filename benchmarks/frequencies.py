@@ -115,8 +115,9 @@ def checked(opened: Statistics, paths: Sequence[str], total: int) -> list[dict[s
         AssertionError: One is not that of the group-by.
     """
     database = duckdb.connect(config={"memory_limit": "6GB", "threads": "2"})
-    snapshot = opened._snapshots[-1]  # noqa: SLF001 - which objects hold a column's list stands in the manifest
-    summaries = {row["column"]: row for row in opened._store.get(snapshot.summary).to_pylist()}  # noqa: SLF001 - as above
+    table = opened._table  # noqa: SLF001 - which objects hold a column's list stands in the manifest
+    snapshot = table.snapshots[-1]
+    summaries = {row["column"]: row for row in table.store.get(snapshot.summary).to_pylist()}
     rows = []
     for ordinal, column in enumerate(snapshot.columns):
         facts = summaries[ordinal]

@@ -99,7 +99,7 @@ def main() -> None:
         open_table = metastore.open(str(folder))
         opened = (lambda: metastore.open(str(folder))) if options.cold else (lambda: open_table)
         questions = {
-            "summary": lambda name: opened()._details(name, None, opened()._at(None)),  # noqa: SLF001 - one row of it
+            "summary": lambda name: opened().details(name),
             "ten most frequent": lambda name: opened().frequencies(name, 10),
             "histogram, 20 bins": lambda name: opened().histogram(name, 20),
             "histogram, all bins": lambda name: opened().histogram(name),
