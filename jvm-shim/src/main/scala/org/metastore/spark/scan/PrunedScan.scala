@@ -29,8 +29,10 @@ private[scan] object PrunedScan {
   val Decision: TreeNodeTag[ScanDecision] = TreeNodeTag[ScanDecision]("metastore.decision")
 
   /** The proxy behind a scan, or None if the scan is not ours. */
-  def fromScan(scan: Scan): Option[PrunedScan] =
-    DelegateProxy.fromProxy(scan).collect { case pruned: PrunedScan => pruned }
+  def fromScan(scan: Scan): Option[PrunedScan] = DelegateProxy.fromProxy(scan) match {
+    case Some(pruned: PrunedScan) => Some(pruned)
+    case _ => None
+  }
 
   /** The decision on a prepared relation; a file relation has it as a tag, as its scan is planned later. */
   def decision(relation: LogicalPlan): Option[ScanDecision] = relation match {

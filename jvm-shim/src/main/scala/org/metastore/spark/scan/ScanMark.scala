@@ -50,8 +50,10 @@ private[scan] object ScanMark {
     relation.options.get(Key).map(parse)
 
   /** The permit to drop files of a relation, or None. */
-  def permit(relation: HadoopFsRelation): Option[Permit] =
-    fromRelation(relation).collect { case permit: Permit => permit }
+  def permit(relation: HadoopFsRelation): Option[Permit] = fromRelation(relation) match {
+    case Some(permit: Permit) => Some(permit)
+    case _ => None
+  }
 
   private def parse(text: String): ScanMark = text.split(":", 5) match {
     case Array("ok", fingerprint, wanted, command, root) =>
