@@ -168,3 +168,18 @@ def test_scala_is_counted_by_lines_of_code():
     assert figures["collection calls"] == Figure(occurrences=2, size=1)
     assert figures["wide lines"] == Figure(occurrences=1, size=1)
     assert figures["methods named of"].value == 1
+
+
+def test_names_and_comments_of_scala_are_counted():
+    """Private words where a name is bound, opaque doc comments, and comment lines that are too wide."""
+    code = (
+        "/** What it is. */\n/** Counts\n * what was asked. */\n/** Counts. */\n"
+        f"val known = found(\"told: Int\") // {'-' * 110}\n"
+        f"// {'-' * 110}\n"
+        "def count(place: Int, left: Int) = rows.map(own => own) match { case Some((kept, b)) if kept.own => b }\n"
+        "for ((column, others) <- all) yield sum(others)\n"
+    )
+    figures = scala_figures(code)
+    assert figures["private words"] == Figure(occurrences=5, size=9)
+    assert figures["obscure comments"] == Figure(occurrences=2, size=3)
+    assert figures["wide comments"] == Figure(occurrences=1, size=5)

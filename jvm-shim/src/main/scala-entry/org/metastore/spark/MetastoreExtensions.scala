@@ -10,12 +10,13 @@ import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvi
 import org.slf4j.LoggerFactory
 
 /**
- * The class that Spark loads and users list: finds the build of the shim for this Spark and Scala, and applies it.
+ * The class that Spark loads and users list: finds the build of the shim for this Spark and Scala, and
+ * applies it.
  *
- * One class file serves every Spark and Scala, so it names nothing that differs between them: of Scala's library only what
- * 2.12 and 2.13 share, and no closures. Each build has packages of its own (`org.metastore.spark.v41` for 4.1 and later),
- * which are named only after Spark's version is known. On a Spark without a build the extension adds nothing: that Spark runs
- * as if this jar were not there.
+ * One class file serves every Spark and Scala, so it names nothing that differs between them: of Scala's
+ * library only what 2.12 and 2.13 share, and no closures. Each build has packages of its own
+ * (`org.metastore.spark.v41` for 4.1 and later), which are named only after Spark's version is known. On a
+ * Spark without a build the extension adds nothing: that Spark runs as if this jar were not there.
  */
 class MetastoreExtensions
   extends AbstractFunction1[SparkSessionExtensions, Unit]
@@ -26,18 +27,21 @@ class MetastoreExtensions
 object MetastoreExtensions {
   private val log = LoggerFactory.getLogger("org.metastore.spark.MetastoreExtensions")
 
-  /** A released version, or a vendor's of it; a preview or a snapshot may differ from both releases beside it. */
+  /** A released version, or a vendor's build of it. A preview or a snapshot may differ from any release. */
   private val Released = "(\\d+)\\.(\\d+)\\.\\d+(?!.*(SNAPSHOT|preview|rc\\d|dev\\d)).*"
 
   private val Nothing = "The Metastore adds nothing to this Spark " + SPARK_VERSION
 
-  /** What the jar's build noted: its lines of Spark, and the package of the build for each line and Scala. */
+  /** The facts that the jar's build wrote: its lines of Spark, and the package for each line and Scala. */
   private val facts: Properties = readFacts()
 
   /** The build for this Spark, or null. A field, so that a missing build is logged once. */
   private val build: SparkSessionExtensionsProvider = find()
 
-  /** The last part of the build's package, such as `v41`; empty if this jar has no build for this Spark. Python asks. */
+  /**
+   * The last part of the build's package, such as `v41`; empty without a build for this Spark. Python calls
+   * it.
+   */
   def packageName(): String =
     facts.getProperty("package-" + lineOf(SPARK_VERSION) + "-" + scalaLine(), "")
 

@@ -19,8 +19,8 @@ import org.metastore.spark.sql.{
 /**
  * Everything that the shim adds to a session of one line of Spark, in the order in which a query meets it.
  *
- * `MetastoreExtensions` registers itself and may be listed in `spark.sql.extensions` too, so `apply` can run twice
- * for one session: each line must be harmless when repeated.
+ * `MetastoreExtensions` registers itself and may be listed in `spark.sql.extensions` too, so `apply` can run
+ * twice for one session: each line must be harmless when repeated.
  */
 class SessionExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
@@ -31,7 +31,9 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     addPlannerStrategies(extensions)
     addPhysicalRules(extensions)
     MetastoreConf.warnOfMisspeltVariables()
+    // Before the session's first query: the session copies the context's conf, which this changes.
     CboSwitch()
+    // Beside everything else, on a thread of its own.
     WarmUp.begin()
   }
 
@@ -46,11 +48,13 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
   }
 
   private def addAnalyzerRules(extensions: SparkSessionExtensions): Unit = {
-    // Before names are resolved: Spark's own error for a data source or a column type would come first.
+    // Before names are resolved: Spark's own error for a data source would come first. For the same reason
+    // AnalyzableColumnsRule runs here, which `addParser` injects; the two rules change different plans.
     EarlyRules.inject(extensions, new DataSourceErrorRule(_))
     // While names are resolved: Spark refuses ANALYZE of a V2 table once its name is resolved.
     extensions.injectResolutionRule(new AnalyzeRule(_))
-    // After that: arguments are folded, and the relation of a data source is there.
+    // After names are resolved: the arguments of a function are folded, the relation of a data source is
+    // there, and a stored procedure has run. In any order: each rule handles nodes that the others pass over.
     extensions.injectPostHocResolutionRule(_ => FunctionCallRule)
     extensions.injectPostHocResolutionRule(new DataSourceRule(_))
     extensions.injectPostHocResolutionRule(new AutoAnalyzeCallRule(_))
@@ -61,27 +65,32 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     extensions.injectPlanNormalizationRule(new PlanningStartRule(_))
     // With the rules that push filters down: filters have to reach the view.
     extensions.injectOptimizerRule(_ => ColumnsViewRule)
-    // After filters and columns are pushed down, before joins are reordered: the optimizer needs the numbers of
-    // what is left. The history begins after the decisions that it notes.
+    // After filters and columns are pushed down, before joins are reordered: the optimizer needs the numbers
+    // of the files that remain. PruningHistoryRule changes no plan: it begins to listen to the session's
+    // queries.
     extensions.injectPreCBORule(new LogicalScanRule(_))
     extensions.injectPreCBORule(new PruningHistoryRule(_))
     // Last of all, on joins in their final order: JoinPruningRule. PlanningStartRule adds it to the session's
     // `experimental.extraOptimizations`, for which an extension has no method.
   }
 
-  /** Spark asks strategies of extensions before its own. */
+  /** Adds strategies, in any order: each plans nodes that the others pass over. */
   private def addPlannerStrategies(extensions: SparkSessionExtensions): Unit = {
+    // Spark has no strategy for these nodes, which are ours.
     extensions.injectPlannerStrategy(_ => JobFunctionStrategy)
     extensions.injectPlannerStrategy(_ => AnsweredRowsStrategy)
+    // Before Spark's own strategies, as Spark orders them: Comet replaces a scan that Spark plans, in rules
+    // that run before ours.
     extensions.injectPlannerStrategy(new ParquetScanStrategy(_))
   }
 
   private def addPhysicalRules(extensions: SparkSessionExtensions): Unit = {
-    // When adaptive execution prepares its first plan, so that EXPLAIN shows the files that are left; all other plans
-    // meet the same rule among the columnar ones.
+    // When adaptive execution prepares its first plan, so that EXPLAIN shows the files that remain.
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))
+    // The same rule for plans without adaptive execution.
     extensions.injectColumnar(new PhysicalScanColumnarRule(_))
-    // The plan of a write is final here.
+    // The plan of a write is final here. Before or after the scans: this rule changes the root of a plan
+    // alone.
     extensions.injectColumnar(new AutoAnalyzeRule(_))
     // When adaptive execution plans again after a stage.
     extensions.injectRuntimeOptimizerRule(_ => StageStatisticsRule)

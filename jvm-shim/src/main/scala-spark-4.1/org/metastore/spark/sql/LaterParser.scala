@@ -5,9 +5,9 @@ import java.lang.reflect.{InvocationHandler, InvocationTargetException, Method, 
 import org.apache.spark.sql.catalyst.parser.{CatalystSqlParser, ParserInterface}
 
 /**
- * Our parser on a Spark whose `ParserInterface` has more methods than that of 4.1, with which the parser is compiled:
- * `splitStatements` on 4.3. No extension adds to these, and the parsers of other extensions lack them, too: Spark's own
- * parser answers.
+ * Our parser on a Spark whose `ParserInterface` has more methods than that of 4.1, with which the parser is
+ * compiled: `splitStatements` on 4.3. No extension adds to these, and the parsers of other extensions lack
+ * them, too: Spark's own parser answers.
  */
 private final class LaterParser(parser: ParserInterface, later: Set[Method]) extends InvocationHandler {
   override def invoke(proxy: AnyRef, method: Method, arguments: Array[AnyRef]): AnyRef = {

@@ -22,14 +22,17 @@ final class MetastoreParser(delegate: ParserInterface, early: LogicalPlan => Log
     }
 
   /**
-   * The statement with values for its parameter markers. Spark reads it with its own grammar to find them: a statement that
-   * only another extension's grammar has, such as Delta's RESTORE, stays as it is.
+   * The statement with values for its parameter markers. Spark reads it with its own grammar to find them: a
+   * statement that only another extension's grammar has, such as Delta's RESTORE, stays as it is.
    */
   private def substitute(text: String, parameters: ParameterContext): String =
     try ParameterHandler.substituteParameters(text, parameters)._1
     catch { case _: ParseException => text }
 
-  /** Parsers of other extensions leave it out (Iceberg 1.12.0), and no extension adds to it: Spark's own answers. */
+  /**
+   * Parsers of other extensions leave it out (Iceberg 1.12.0), and no extension adds to it: Spark's own
+   * answers.
+   */
   override def parseRoutineParam(sqlText: String): StructType = CatalystSqlParser.parseRoutineParam(sqlText)
 }
 

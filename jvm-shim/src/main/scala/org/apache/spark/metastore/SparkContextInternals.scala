@@ -7,14 +7,17 @@ import com.codahale.metrics.MetricRegistry
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.metrics.source.Source
 
-/** The conf that new sessions of a running SparkContext start from; Spark shows it to its own packages only. */
+/** The conf from which new sessions of a running SparkContext start. Only Spark's own packages see it. */
 object ContextConf {
 
   /** The live conf of the active SparkContext, if there is one. */
   def active: Option[SparkConf] = SparkContext.getActive.map(_.conf)
 }
 
-/** The properties of the current thread's jobs (job group, tags, scheduler pool); for Spark's own packages only. */
+/**
+ * The properties of the current thread's jobs: job group, tags, scheduler pool. Only Spark's own packages see
+ * them.
+ */
 object LocalProperties {
 
   /** A copy of the properties of the current thread. */

@@ -34,7 +34,7 @@ final case class AnalyzeCommand(statement: AnalyzeStatement) extends LeafRunnabl
 
 object AnalyzeCommand {
 
-  /** Analyzes one table. Its files are read beside Spark's plans, so that whoever may not read it is refused here. */
+  /** Analyzes one table. Python reads its files without a plan of Spark, so permission is checked here. */
   def analyze(session: SparkSession, statement: AnalyzeStatement): Row =
     AnalyzeReport.row(run(session, statement))
 
@@ -50,8 +50,9 @@ object AnalyzeCommand {
 }
 
 /**
- * `ANALYZE TABLES IN db`: every table of the namespace that is ours, one row each; the others of Spark's own catalog as Spark
- * would. A table that fails, or cannot even be loaded, does not stop the others: its row says why in `refused`.
+ * `ANALYZE TABLES IN db`: analyzes every table of the namespace that is ours and returns a row for each.
+ * Spark analyzes the other tables, in its own catalog alone. A table that fails, or cannot even be loaded,
+ * does not stop the others: its row has the reason in `refused`.
  */
 final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[String], noScan: Boolean)
   extends LeafRunnableCommand {
@@ -77,7 +78,7 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
     }
   }
 
-  /** As Spark says it of its own catalog, where there is no such namespace. */
+  /** The namespace's tables. Raises Spark's error if the namespace is missing. */
   private def tables: Seq[Identifier] =
     try catalog.listTables(namespace.toArray).toSeq
     catch {
@@ -101,7 +102,7 @@ object AnalyzeReport {
 
   def attributes: Seq[Attribute] = DataTypeUtils.toAttributes(schema)
 
-  /** The row of a report, which is that of `metastore.AnalyzeReport.to_dict()`. */
+  /** The row of a report that `metastore.AnalyzeReport.to_dict()` made. */
   def row(report: JsonNode): Row = {
     def number(name: String): java.lang.Long =
       if (report.hasNonNull(name)) Long.box(report.get(name).asLong) else null
@@ -138,10 +139,10 @@ object AnalyzeReport {
 /**
  * One ANALYZE of one table, for the Python side.
  *
- * @param columns FOR COLUMNS; `None`: not written
- * @param partition PARTITION: column to value; a value of null is the partition of nulls, `None` was written without a value and
- *   stands for every one
- * @param inTurn whether it does nothing while another driver analyzes the same table
+ * @param columns   the columns of FOR COLUMNS; `None` if the clause is missing
+ * @param partition the values of PARTITION by column; null is the partition of nulls, and `None`, a column
+ *                  without a value, stands for every partition
+ * @param inTurn    whether it does nothing while another driver analyzes the same table
  */
 final case class AnalyzeStatement(
     table: String,

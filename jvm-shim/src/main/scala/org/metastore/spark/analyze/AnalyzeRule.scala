@@ -15,7 +15,10 @@ import org.metastore.spark.reason.{Optional, SqlName}
 import org.metastore.spark.sql.PartitionClause
 import org.metastore.spark.tables.{Catalogs, TableFormats, TableLookup}
 
-/** Takes over ANALYZE of the tables that are ours, before Spark refuses it for them; everything else stays Spark's. */
+/**
+ * Takes over ANALYZE of the tables that are ours: Spark would refuse it. ANALYZE of other tables stays
+ * Spark's.
+ */
 final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
@@ -77,7 +80,7 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
     }
 }
 
-/** Names the columns for which Spark has no type, where ANALYZE meets such a table: Spark says only which type it is. */
+/** Names the columns of a table for which Spark has no type: Spark's own error names only the type. */
 final class AnalyzableColumnsRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {

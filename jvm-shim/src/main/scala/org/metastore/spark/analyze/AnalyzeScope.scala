@@ -9,10 +9,16 @@ import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.tables.TableFormats
 
-/** Chooses between our ANALYZE, for the formats of `spark.metastore.analyze.formats`, and Spark's, for all others. */
+/**
+ * Chooses between our ANALYZE, for the formats of `spark.metastore.analyze.formats`, and Spark's, for all
+ * others.
+ */
 object AnalyzeScope {
 
-  /** Whether our ANALYZE serves a table. For a table that we cannot open it says why; Spark's would not. */
+  /**
+   * Whether our ANALYZE serves a table. It also serves a table that we cannot open, to say why; Spark would
+   * not.
+   */
   def isOurs(session: SparkSession, table: Table): Boolean =
     TableFormats.otherReader(table).isDefined || TableFormats.format(table).exists(isChosen(session, _))
 

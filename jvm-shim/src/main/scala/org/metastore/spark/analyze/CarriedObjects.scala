@@ -10,15 +10,16 @@ import org.apache.spark.sql.{Dataset, Row}
 import org.metastore.spark.tables.{FolderAccess, WritableFolder}
 
 /**
- * Carries objects between Python tasks and a store that only the JVM reaches: Python has the bytes, the JVM of the executor the
- * access. A record is the length of a name in one byte, the name of an object or nothing, and bytes.
+ * Carries objects between Python tasks and a store that only the JVM reaches: Python has the bytes, the
+ * executor's JVM the access. A record is the length of a name in one byte, the name of an object or nothing,
+ * and bytes.
  *
  * @param access opens the folder of the store
  */
 final class CarriedObjects(access: FolderAccess) {
   import CarriedObjects._
 
-  /** Writes the records that have a name, and passes the others on. */
+  /** Writes the records with a name, and returns the records without one. */
   def write(records: JavaRDD[Array[Byte]]): JavaRDD[Array[Byte]] = inTasks(records) { (folder, part) =>
     part.filter { record =>
       val name = nameOf(record)
@@ -31,7 +32,9 @@ final class CarriedObjects(access: FolderAccess) {
   def write(rows: Dataset[Row]): JavaRDD[Array[Byte]] =
     write(rows.rdd.map(_.getAs[Array[Byte]](0)).toJavaRDD())
 
-  /** Adds to each record its length in four bytes, and the bytes of the object that it names, if there is one. */
+  /**
+   * Adds to each record its length in four bytes, and the bytes of the object that it names, if it names one.
+   */
   def read(records: JavaRDD[Array[Byte]]): JavaRDD[Array[Byte]] = inTasks(records) { (folder, part) =>
     part.map { record =>
       val name = nameOf(record)

@@ -15,14 +15,17 @@ import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow}
 import org.metastore.spark.tables.{Leaf, ReadPermission, TableHandle, TableLookup}
 
-/** Writes statistics where Spark's own ANALYZE writes them, over py4j: into the session catalog, which may be Hive's. */
+/**
+ * Writes statistics into the session catalog, which may be Hive's, as Spark's own ANALYZE does. Called over
+ * py4j.
+ */
 object CatalogExport extends Logging {
   private val mapper = new ObjectMapper
 
   /**
    * Replaces the session catalog's statistics of a table by those of its current snapshot.
    *
-   * @return a JSON object: `snapshot`, `rows`, `size_bytes`, `columns` and those that were `left_out`
+   * @return a JSON object: `snapshot`, `rows`, `size_bytes`, `columns`, and the other columns as `left_out`
    * @throws MetastoreException METASTORE_UNSUPPORTED_TABLE, METASTORE_NO_STATISTICS
    */
   def write(session: SparkSession, name: String): String = ReadPermission.asActive(session) {
@@ -55,8 +58,9 @@ object CatalogExport extends Logging {
   }
 
   /**
-   * Replaces the session catalog's statistics of a table that was just analyzed, if it has some: an ANALYZE of Spark's wrote
-   * them, perhaps of other rows, and DESCRIBE EXTENDED shows them. A catalog that refuses is left as it is.
+   * Replaces the session catalog's statistics of a table that was just analyzed, if it has some. An earlier
+   * ANALYZE of Spark wrote them, perhaps for other rows, and DESCRIBE EXTENDED shows them. If the catalog
+   * refuses, the old statistics stay.
    */
   def renew(session: SparkSession, name: String): Unit =
     Attempt.recover {
@@ -72,7 +76,7 @@ object CatalogExport extends Logging {
   private def entryOf(session: SparkSession, handle: TableHandle): Option[TableIdentifier] =
     handle.sessionTable.filter(session.sessionState.catalog.tableExists)
 
-  /** The entry of the current snapshot, of which every data file is analyzed. */
+  /** The entry of the current snapshot. Raises an error unless every data file is analyzed. */
   private def wholeSnapshot(analyzed: TableContext): Snapshot = {
     val snapshot = analyzed.snapshotWithColumns(analyzed.table.current)
     if (!analyzed.isCurrent(snapshot)) throw analyzed.noStatistics(" of its current snapshot")

@@ -27,7 +27,10 @@ final class HadoopFolder(uri: String, conf: Configuration) extends WritableFolde
   private lazy val files = folder.getFileSystem(conf)
   private lazy val context = FileContext.getFileContext(folder.toUri, conf)
 
-  /** Makes the folder; the class of its file system, behind all mounts, which decides whether a rename may overwrite. */
+  /**
+   * Makes the folder; returns the class of its file system, behind all mounts: not each can overwrite by a
+   * rename.
+   */
   def servedBy(): String = {
     files.mkdirs(folder)
     val place = context.resolvePath(folder)

@@ -12,7 +12,7 @@ import org.apache.spark.sql.SparkSession
 import org.metastore.spark.tables.Reflection.{call, has, option, value}
 
 /**
- * Asks Hadoop's S3A for the keys that it uses now: nobody else knows those of an assumed role or of a class of somebody's own.
+ * Gets the keys that Hadoop's S3A uses now: only S3A knows those of an assumed role or of a custom class.
  * Python calls it over py4j: SQL would show the keys to people.
  */
 object HadoopKeys {
@@ -31,7 +31,7 @@ object HadoopKeys {
     if (settings.isEmpty) keysOf(path.getFileSystem(conf)).asJava
     else {
       for ((name, value) <- settings.asScala) conf.set(name, value)
-      // The file system that Hadoop keeps for a bucket may have the keys of another table.
+      // The file system that Hadoop caches for a bucket may have the keys of another table.
       val own = FileSystem.newInstance(path.toUri, conf)
       try keysOf(own).asJava
       finally own.close()

@@ -10,11 +10,15 @@ import org.metastore.spark.pruning.ColumnLookup
 import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.tables.{ReadPermission, TableLookup}
 
-/** Checks ANALYZE's own queries, over py4j: statistics of hidden rows or masked values must never serve everybody. */
+/**
+ * Checks ANALYZE's own queries, over py4j: statistics of hidden rows or masked values must never serve
+ * everybody.
+ */
 object RowPermission {
 
   /**
-   * Passes where the rows are columns and fields of one relation as they are, or whether they are null, and no more.
+   * Checks that the rows are nothing but unchanged columns and fields of one relation, or whether these are
+   * null.
    *
    * @throws MetastoreException METASTORE_UNSUPPORTED_TABLE
    */
@@ -22,7 +26,7 @@ object RowPermission {
     if (!readsColumns(rows.queryExecution.analyzed)) throw MetastoreException.rowsHidden(table)
 
   /**
-   * Passes where no rule that others gave to the session acts on a query before it runs.
+   * Checks that no rule of a plug-in changes a query before it runs.
    *
    * @throws MetastoreException METASTORE_ACCESS_DENIED, METASTORE_UNSUPPORTED_TABLE
    */

@@ -18,7 +18,7 @@ import org.metastore.spark.reason.Reason
 import org.metastore.spark.scan.FileScan
 import org.metastore.spark.tables.{FileRelation, ReadPermission, TableFormats, TableLookup}
 
-/** Describes the expressions of which ANALYZE computes statistics, over py4j. */
+/** Describes the expressions for which ANALYZE computes statistics. Called over py4j. */
 object TableExpressions extends AliasHelper {
   private val mapper = new ObjectMapper
 
@@ -28,16 +28,20 @@ object TableExpressions extends AliasHelper {
 
   private val NotOfRows = "Spark does not compute it from the rows of the table alone"
 
-  /** The reason why a text is no single expression; null for an expression: no part of it ends up elsewhere in a statement. */
+  /**
+   * The reason why a text is no single expression, or null. A single one cannot end early inside a statement.
+   */
   def findSyntaxError(text: String): String =
     Try(CatalystSqlParser.parseExpression(text)).fold(_.getMessage, _ => null)
 
   /**
-   * Describes the columns of a query over one table, in their order, as a JSON array: `key`, the expression's key in statistics,
-   * and `columns`, the keys of the columns that it reads; or `refused`, the reason why it can have no statistics. The array is
-   * empty if the query is more than expressions over the rows of the table.
+   * Describes the columns of a query over one table, in their order, as a JSON array. An entry has `key`, the
+   * expression's key in statistics, and `columns`, the keys of the columns that it reads; or `refused`, the
+   * reason why it can have no statistics. The array is empty if the query is more than expressions over the
+   * table's rows.
    *
-   * @param columns the keys of the table's columns, by the names from the root of the schema, joined by `\u0000`
+   * @param columns the keys of the table's columns, by the names from the root of the schema, joined by
+   *                `\u0000`
    */
   def describe(rows: Dataset[Row], columns: JavaMap[String, String]): String =
     ReadPermission.asActive(rows.sparkSession) {
@@ -64,7 +68,7 @@ object TableExpressions extends AliasHelper {
     case _ => Nil
   }
 
-  // Of any other plan that Spark makes of a projection nothing is known.
+  // The expressions of any other plan are unknown.
   private def evaluated(plan: LogicalPlan): Seq[Evaluated] = plan match {
     case Project(shown, leaf: LeafNode) => shown.map(column => Evaluated(withoutName(column), leaf))
     case Project(shown, below: Project) => evaluated(replaceAliases(shown, getAliasMap(below), below.child))
@@ -76,7 +80,7 @@ object TableExpressions extends AliasHelper {
     case _ => Nil
   }
 
-  /** A projection above another, as one: it names what the other one computes. */
+  /** A projection above another one as a single projection. */
   private def replaceAliases(
       shown: Seq[NamedExpression],
       aliases: AttributeMap[Alias],

@@ -9,14 +9,17 @@ import org.apache.spark.sql.SparkSession
 import org.metastore.spark.statistics.objects.LatestLookups
 import org.metastore.spark.tables.{FolderAccess, LakeTable, ReadPermission, TableLookup}
 
-/** Tells Python how a table reaches its files, over py4j: SQL would show the keys to people. */
+/**
+ * The settings and keys by which a table reaches its files. Called over py4j: SQL would show the keys to
+ * people.
+ */
 object TableStorage {
 
   /**
    * The settings of a table for a location, with its keys, as its format calls them; empty if it has none.
    *
-   * @param uuid of the table that is meant: its name may stand for another one by now
-   * @param uncached whether the catalog is asked, also where the session keeps the table with its keys
+   * @param uuid     the expected uuid: the name may stand for another table by now
+   * @param uncached whether to load the table and its keys past the session's cache
    */
   def properties(
       session: SparkSession,
@@ -26,7 +29,7 @@ object TableStorage {
       uncached: Boolean): JavaMap[String, String] =
     ask(session, name, uuid, uncached)(_.storageProperties(location).asJava)
 
-  /** The beginnings of locations for which the table has keys apart. */
+  /** The prefixes of locations for which the table has separate keys. */
   def prefixes(session: SparkSession, name: String, uuid: String): JavaList[String] =
     ask(session, name, uuid)(_.storagePrefixes.asJava)
 
@@ -45,6 +48,6 @@ object TableStorage {
       question(table)
     }
 
-  /** Makes the next query look for statistics that were written just now. */
+  /** Makes the next query look for the statistics that were just written. */
   def noteChange(): Unit = LatestLookups.noteChange()
 }

@@ -12,7 +12,7 @@ private[auto] object AnalyzeRequest {
   private val (off, background, waiting) = ("off", "background", "wait")
   private val Property = "metastore.analyze.auto"
 
-  /** The request after a write, by the settings of session and table; None where neither wants ANALYZE. */
+  /** The request after a write, by the settings of session and table; None if neither asks for ANALYZE. */
   def fromWrite(session: SparkSession, written: => Option[WrittenTable]): Option[AnalyzeRequest] = {
     val conf = MetastoreConf.fromSession(session)
     if (conf.enabled) written.flatMap(fromTable(conf, _)) else None

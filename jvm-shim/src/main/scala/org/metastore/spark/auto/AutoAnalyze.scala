@@ -17,11 +17,13 @@ import org.metastore.spark.python.AttachedPython
 import org.metastore.spark.reason.{Attempt, MetastoreException, VisibleText}
 
 /**
- * Analyzes the data files that statements of this driver wrote, one table after the other, on threads of its own.
+ * Analyzes the data files that statements of this driver wrote, one table after the other, on threads of its
+ * own.
  *
- * A table that is written again before its turn is analyzed once. One that takes longer than its turn, as where storage hangs, goes
- * on beside the next. A failure costs one line in the log, and no statement. Where nobody waits, the footers of all tables come
- * before the data of any: they take little time and let most queries skip files.
+ * A table that is written again before its turn is analyzed once. If a table takes longer than its turn, for
+ * example because storage hangs, the next one begins beside it. A failure is a line in the log, and fails no
+ * statement. In the background, the footers of all tables are read before the data of any: footers take
+ * little time and let most queries skip files.
  */
 private[auto] object AutoAnalyze extends Logging {
 
@@ -53,7 +55,9 @@ private[auto] object AutoAnalyze extends Logging {
       thread
     })
 
-  /** Analyzes a table soon, or returns when that is done, at most after the session's patience. Never throws. */
+  /**
+   * Analyzes a table soon; with `waits` returns after that, or after the session's time limit. Never throws.
+   */
   def follow(session: SparkSession, table: String, waits: Boolean): Unit = {
     val done = submit(new Pending(session, table, footers = !waits, waits))
     if (waits) done.foreach(awaitAtMost(_, MetastoreConf.fromSession(session).analyzeAutoTimeoutMillis))
@@ -123,7 +127,7 @@ private[auto] object AutoAnalyze extends Logging {
       submit(new Pending(request.session, request.table, footers = false, request.isWaitedFor))
   }
 
-  // Another driver analyzes the table: its rest is done later, with all that is written until then.
+  // Another driver analyzes the table: the remaining files wait, with those that are written until then.
   private def tryLater(request: Pending): Unit = synchronized {
     pending.get(request.key) match {
       case Some(later) => request.done.completeWith(later.done.future)
@@ -140,7 +144,7 @@ private[auto] object AutoAnalyze extends Logging {
     runNext()
   }
 
-  /** Analyzes a table; returns whether that is done, as no other driver was doing it. */
+  /** Analyzes a table; returns false if another driver is analyzing it. */
   private def analyze(request: Pending): Boolean = {
     val context = request.session.sparkContext
     context.isStopped || {

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, UnaryExecNode}
 
 import org.metastore.spark.reason.Attempt
 
-/** Analyzes the table that a statement has written, where the session or the table wants it. */
+/** Analyzes the table that a statement has written, if a setting or the table's property says so. */
 final class AutoAnalyzeRule(session: SparkSession) extends ColumnarRule {
   private def request(plan: SparkPlan): Option[AnalyzeRequest] = {
     StreamedWrites.follow(session)
@@ -26,7 +26,10 @@ final class AutoAnalyzeRule(session: SparkSession) extends ColumnarRule {
   }
 }
 
-/** Analyzes tables that stored procedures of Spark 4 wrote: Spark runs a procedure while it analyzes the statement that calls it. */
+/**
+ * Analyzes tables that stored procedures of Spark 4 wrote. Spark runs a procedure while it analyzes the
+ * statement.
+ */
 final class AutoAnalyzeCallRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     plan match {
@@ -36,7 +39,7 @@ final class AutoAnalyzeCallRule(session: SparkSession) extends Rule[LogicalPlan]
     plan
   }
 
-  // its result is analyzed again as a part of queries
+  // Queries that contain the result of a call analyze it again.
   private val followed = TreeNodeTag[Boolean]("metastore.followed")
 
   private def isNew(call: LogicalPlan): Boolean =
@@ -49,7 +52,10 @@ final class AutoAnalyzeCallRule(session: SparkSession) extends Rule[LogicalPlan]
   }
 }
 
-/** Runs a command and then ANALYZE of the table that it wrote: before it returns its rows, or in the background. */
+/**
+ * Runs a command and then ANALYZE of the table that it wrote: before it returns its rows, or in the
+ * background.
+ */
 private[auto] final case class AnalyzeAfterWriteExec(child: SparkPlan, table: String, waits: Boolean)
   extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output

@@ -9,14 +9,15 @@ import org.apache.spark.sql.metastore.RowLevelTarget
 import org.metastore.spark.tables.TableFormats
 
 /**
- * The table of a catalog that a command has committed to. It is not always a `WrittenTable`: a DELETE of whole files commits, too,
- * but writes no data file, and so starts no ANALYZE.
+ * The table of a catalog that a command has committed to. It is not always a `WrittenTable`: a DELETE of
+ * whole files commits, too, but writes no data file, and so starts no ANALYZE.
  */
 private[auto] object CommittedTable {
 
   /**
-   * Makes the table that its catalog has cached as new as the one that a command committed to. They differ if the catalog forgot
-   * the table while a long command ran and an automatic ANALYZE loaded it again: later queries would not see the commit.
+   * Refreshes the catalog's cached table after a command committed to another object of it. The two differ if
+   * the catalog dropped the table from its cache while a long command ran, and an automatic ANALYZE loaded it
+   * again. Later queries would not see the commit.
    */
   def refreshCached(plan: SparkPlan): Unit =
     for {

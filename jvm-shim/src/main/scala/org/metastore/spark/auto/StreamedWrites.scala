@@ -13,15 +13,15 @@ import org.apache.spark.sql.streaming.StreamingQueryListener.{QueryProgressEvent
 import org.metastore.spark.reason.Attempt
 
 /**
- * Analyzes tables after each batch of a stream whose sink has no command in its plan: such a sink passes rows to the format, and its
- * table is named only in the query's progress, after the batch.
+ * Analyzes tables after each batch of a stream whose sink has no command in its plan. Such a sink passes rows
+ * to the format, and only the query's progress names its table, after the batch.
  */
 private[auto] object StreamedWrites {
   private val Query = "sql.streaming.queryId"
   private val Run = "spark.jobGroup.id" // streams run their jobs in a group of their own
   private val followed = TrieMap.empty[UUID, Unit]
 
-  /** Follows the stream of which a plan is a part, from its first plan on. */
+  /** Follows the stream of a plan, from its first plan on. */
   def follow(session: SparkSession): Unit = {
     val context = session.sparkContext
     for {

@@ -125,7 +125,7 @@ private[auto] object WrittenTable {
     case _ => None
   }
 
-  // CREATE OR REPLACE keeps the properties of the table that it replaces.
+  // CREATE OR REPLACE does not drop the properties of the table that it replaces.
   private def propertiesOf(catalog: CatalogPlugin, identifier: Identifier): Map[String, String] =
     orEmpty(propertiesOf(catalog.asInstanceOf[TableCatalog].loadTable(identifier)))
 
@@ -145,7 +145,7 @@ private[auto] object WrittenTable {
       format <- TableFormats.ofProvider(provider)
     } yield fromEntry(table, format)
 
-  // A format's own command keeps the entry of the catalog in the format's table.
+  // The table of a format's own command holds its entry of the catalog.
   private def fromLake(table: Table, lake: LakeTable): WrittenTable = {
     val entry = Try(Reflection.value[Option[CatalogTable]](table, "catalogTable")).toOption.flatten
     entry.fold(fromFiles(lake))(fromEntry(_, lake.format))
@@ -168,6 +168,7 @@ private[auto] object WrittenTable {
       format: TableFormat,
       path: Path,
       options: Map[String, String]): WrittenTable = {
+    // Only writers may name a relative path.
     val whole = if (path.isAbsolute) path else LakeTable.qualify(path, session) // as only writers may name it
     val properties = orEmpty(format.propertiesAt(session, whole, options))
     WrittenTable(SqlName(Seq(format.name, whole.toString)), format.name, properties)

@@ -16,7 +16,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.{Indexed, MetastoreException, NearNames, Optional, VisibleText}
 
-/** The settings of one session, each read at the moment it is asked for: Spark conf, then environment, then default. */
+/** The settings of one session: Spark conf, then environment, then default. Each call reads them anew. */
 final class MetastoreConf(conf: SQLConf) {
   import MetastoreConf._
 
@@ -53,17 +53,19 @@ final class MetastoreConf(conf: SQLConf) {
     else SettingValue(setting.default, "default")
   }
 
-  /** What stands somewhere for a setting and is no value of it. */
+  /** The text of a setting and its source, if it is no value of the setting. */
   def findInvalid(setting: Setting[_]): Option[SettingValue] = {
     val value = resolve(setting)
     Optional.when(setting.parse(value.text.trim).isEmpty)(value)
   }
 
-  /** Settings of this session that there are not, by their keys. */
+  /** Texts of this session under keys that begin as ours do and are no setting, by the keys. */
   def unknownKeys: Map[String, String] =
     conf.getAllConfs.filter { case (key, _) => key.startsWith(Prefix) && !keys(key) }
 
-  /** The value of a setting. A text that is no value counts as the default, with one log line: planning never fails. */
+  /**
+   * The value of a setting. An invalid text counts as the default, with one log line: planning never fails.
+   */
   def get[T](setting: Setting[T]): T = {
     val found = resolve(setting)
     setting.parse(found.text.trim).getOrElse {
@@ -82,7 +84,7 @@ object MetastoreConf extends Logging {
   // Java would take the digits of all scripts
   private val Whole = java.util.regex.Pattern.compile("[+-]?[0-9]+")
 
-  /** How the text of a setting is read, by its type. */
+  /** The parsers of settings' texts, by the setting's type. */
   private val Parsers: Map[String, JsonNode => String => Option[Any]] = Map(
     "flag" -> (_ => text => parseFlag(text.toLowerCase(Locale.ROOT))),
     "text" -> (_ => Some(_)),
@@ -155,8 +157,8 @@ object MetastoreConf extends Logging {
   private def namesIn(text: String): Seq[String] = text.split(",").map(_.trim).filter(_.nonEmpty).toSeq
 
   /**
-   * The variables of an environment that look like settings and are none: name, value, "environment", and the hint that names
-   * what is near. Other software has variables that begin as ours do.
+   * The variables of an environment that are misspelt settings: name, value, "environment", and a hint with
+   * the nearest settings. A variable without a near setting belongs to other software.
    */
   def findMisspelt(environment: Map[String, String]): Seq[(String, String, String, String)] = {
     val (begin, known) = ("METASTORE_", all.map(_.environment))
@@ -168,7 +170,7 @@ object MetastoreConf extends Logging {
     } yield (name, text, "environment", hint)
   }
 
-  /** One log line for each variable of this process that is near to a setting. */
+  /** Logs each variable of this process that is a misspelt setting. */
   def warnOfMisspeltVariables(): Unit =
     for ((name, _, _, hint) <- findMisspelt(sys.env) if warned.add(name))
       logWarning(s"[METASTORE_INVALID_SETTING] the environment variable $name is no setting.$hint")
@@ -180,8 +182,8 @@ object MetastoreConf extends Logging {
   def fromSession(session: SparkSession): MetastoreConf = new MetastoreConf(session.sessionState.conf)
 
   /**
-   * Passes where the settings that some parts use (`analyze`, `read`, `plan`) have values that they can have.
-   * Queries go on with defaults; who asks about statistics is told.
+   * Checks the values of the settings that some parts use (`analyze`, `read`, `plan`).
+   * Queries go on with defaults; statements about statistics raise an error.
    *
    * @throws MetastoreException METASTORE_INVALID_SETTING
    */
@@ -195,7 +197,8 @@ object MetastoreConf extends Logging {
   }
 
   /**
-   * Passes where a statement may set a key to a text: no value of a setting, and no misspelt name.
+   * Checks that a statement may set a key to a text: that the key is not misspelt, and the text a valid
+   * value.
    *
    * @throws MetastoreException METASTORE_INVALID_SETTING
    */
@@ -208,7 +211,7 @@ object MetastoreConf extends Logging {
     if (isMisspelt) throw MetastoreException.noSuchSetting(key, text, hint)
   }
 
-  /** One log line for each property of a table that begins as ours do and is none of them. */
+  /** Logs each property of a table that is a misspelt property of ours. */
   def warnOfMisspeltProperties(table: String, properties: Map[String, String]): Unit = {
     val others = properties.keys.toSeq.sorted.diff(tableProperties)
     for (name <- others if name.toLowerCase(Locale.ROOT).startsWith(PropertyPrefix)) {
@@ -228,7 +231,7 @@ object MetastoreConf extends Logging {
     }
 }
 
-/** One setting of the Metastore: how it is called, what it means, how its text is read.
+/** One setting of the Metastore.
   *
   * @param key     name as a Spark conf
   * @param default text of the default; empty: nothing is set
@@ -245,10 +248,10 @@ final case class Setting[T](
     users: Set[String],
     isTableProperty: Boolean) {
 
-  /** The same setting as an environment variable: `spark.metastore.cbo.enabled` is `METASTORE_CBO_ENABLED`. */
+  /** The setting's environment variable: `METASTORE_CBO_ENABLED` for `spark.metastore.cbo.enabled`. */
   val environment: String =
     key.stripPrefix("spark.").replaceAll("([a-z])([A-Z])", "$1_$2").replace('.', '_').toUpperCase(Locale.ROOT)
 }
 
-/** A setting's text and where it was found: `spark`, `environment` or `default`. */
+/** A setting's text and its source: `spark`, `environment` or `default`. */
 final case class SettingValue(text: String, source: String)

@@ -20,7 +20,10 @@ final case class PythonInterpreter(command: String, workersCommand: String)
 
 object PythonInterpreter {
 
-  /** A driver that was started as, or for, a Connect client must not make a Connect client of the attached process. */
+  /**
+   * Variables of a Connect client: a driver that has them must not make a Connect client of the attached
+   * process.
+   */
   val variablesToUnset: Seq[String] = Seq(
     "SPARK_REMOTE",
     "SPARK_LOCAL_REMOTE",
@@ -33,8 +36,9 @@ object PythonInterpreter {
   private val DefaultPython = "python3"
 
   /**
-   * Lists the Pythons of the driver's host in the order in which they are tried: `spark.metastore.python` alone where it
-   * is set; else the one that started this driver, the one beside a Spark that pip installed, and the workers'.
+   * Lists the Pythons of the driver's host in the order in which they are tried: `spark.metastore.python`
+   * alone if it is set; else the one that started this driver, the one beside a Spark that pip installed, and
+   * the workers'.
    */
   def candidates(context: SparkContext): Seq[PythonInterpreter] = {
     val configured = setting(context, MetastoreConf.Python.key, MetastoreConf.Python.environment)
@@ -60,7 +64,7 @@ object PythonInterpreter {
 
   private def environment(name: String): String = sys.env.getOrElse(name, "")
 
-  /** What the process is told besides its own environment: how to reach this JVM, and Spark's own Python. */
+  /** The variables that the process gets besides its own: the gateway to this JVM, and Spark's own Python. */
   def environment(interpreter: PythonInterpreter, port: Int, secret: String): Map[String, String] = {
     val ofProcess = Map(
       "PYSPARK_GATEWAY_PORT" -> port.toString,
@@ -73,7 +77,7 @@ object PythonInterpreter {
     ofProcess ++ ofSpark ++ Optional.when(path.nonEmpty)("PYTHONPATH" -> path)
   }
 
-  /** Spark's own Python and the py4j that comes with it; nothing where they are not there. */
+  /** Spark's own Python and the py4j that comes with it, as far as they exist. */
   private def pythonOf(home: Path): Seq[String] = {
     val python = home.resolve("python")
     val zips =
@@ -83,7 +87,10 @@ object PythonInterpreter {
     else python.toString +: zips.toSeq.map(python.resolve("lib").resolve(_).toString)
   }
 
-  /** `pip` puts Spark into `<environment>/lib/pythonX/site-packages/pyspark`; of a Spark elsewhere nothing is beside it. */
+  /**
+   * The Python of the environment into which pip installed Spark:
+   * `<environment>/lib/pythonX/site-packages/pyspark`.
+   */
   private def besideSpark: Option[String] = for {
     home <- sparkHome
     folder <- Option(home.getParent).flatMap(parent => Option(parent.getFileName))
@@ -101,8 +108,8 @@ object PythonInterpreter {
 private object ParentProcess {
 
   /**
-   * Its command, or empty if unknown. Java knows the file that runs, which is the system's Python where an environment's is
-   * a link to it: Linux knows the name by which it was started.
+   * Its command, or empty if unknown. Java knows the file that runs: if an environment's Python is a link,
+   * that is the system's Python. Linux knows the name by which it was started.
    */
   lazy val command: String = {
     val parent = ProcessHandle.current.parent

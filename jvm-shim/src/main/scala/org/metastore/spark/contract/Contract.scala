@@ -6,20 +6,20 @@ import scala.collection.JavaConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
-/** What Python and the shim have to say alike: the documents of `contract/`, which the jar carries. */
+/** The documents of `contract/`, which Python and the shim share. The jar holds a copy. */
 object Contract {
 
   private val mapper = new ObjectMapper
   private val documents = new ConcurrentHashMap[String, JsonNode]
 
-  /** A document, by its name without `.json`. It is parsed when it is first asked for. */
+  /** A document, by its name without `.json`. The first call parses it. */
   def read(name: String): JsonNode = documents.computeIfAbsent(name, parse(_))
 
   /** The entries of a list by their names, in order. */
   def named(entries: JsonNode): Seq[(String, JsonNode)] =
     entries.asScala.map(one => one.get("name").asText -> one).toSeq
 
-  /** The texts of a list; none where it is not there. */
+  /** The texts of a list; empty if the list is missing. */
   def texts(entry: JsonNode, field: String): Seq[String] = entry.path(field).asScala.map(_.asText).toSeq
 
   /** A number of `limits.json`. */

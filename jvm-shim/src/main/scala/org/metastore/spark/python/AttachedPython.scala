@@ -15,13 +15,13 @@ import org.metastore.spark.conf.PythonInterpreter
 import org.metastore.spark.reason.MetastoreException
 
 /**
- * Python processes of this driver. Statements run side by side, each in a process of its own, which the next statement
- * takes over. Interactive statements do not wait for statements in the background.
+ * Python processes of this driver. Statements run side by side, each in a process of its own, which the next
+ * statement takes over. Interactive statements do not wait for statements in the background.
  */
 object AttachedPython {
   private val MostInteractive = 8
 
-  /** How many statements run in the background at a time. */
+  /** The most statements that run in the background at a time. */
   val MostInBackground: Int = 4
 
   private val interactive = new PythonPool(MostInteractive)
@@ -41,7 +41,7 @@ object AttachedPython {
 /**
  * Python processes that each run one statement at a time.
  *
- * @param most how many statements run at a time; the others wait for their turn, in the order in which they came
+ * @param most the most statements that run at a time; others wait, in the order in which they came
  */
 private final class PythonPool(most: Int) {
   private val turns = new Semaphore(most, true)
@@ -95,7 +95,7 @@ private final class PythonPool(most: Int) {
     taken
   }
 
-  /** Keeps one process for the next statement; more of them would hold memory that nobody needs. */
+  /** Makes one process idle for the next statement, and ends others: they would only take memory. */
   private def giveBack(process: PythonProcess): Unit = synchronized {
     if (process.isAlive && idle.isEmpty) idle += process
     else remove(process)
@@ -107,7 +107,7 @@ private final class PythonPool(most: Int) {
     idle -= process
   }
 
-  /** Processes end with their context. */
+  /** Ends the processes of a context with it. */
   private def follow(context: SparkContext): Unit = if (followed.add(context)) {
     context.addSparkListener(new SparkListener {
       override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
@@ -126,7 +126,10 @@ private final class PythonPool(most: Int) {
 
 private object DriverPython {
 
-  /** Starts a process of the first Python that has the package; [[PythonUnavailable]] names every one that was tried. */
+  /**
+   * Starts a process of the first Python that has the package. [[PythonUnavailable]] names all that were
+   * tried.
+   */
   def start(context: SparkContext, candidates: Seq[PythonInterpreter]): PythonProcess = {
     val problems = mutable.ListBuffer.empty[PythonUnavailable]
     val remaining = candidates.iterator

@@ -25,10 +25,11 @@ import org.metastore.spark.conf.{MetastoreConf, PythonInterpreter}
 import org.metastore.spark.reason.VisibleText
 
 /**
- * One Python process attached to this JVM: it gets statements on its standard input and borrows the session of each over py4j, on
- * the loopback address, with a token that only its environment holds. Serves one statement at a time: [[AttachedPython]] has more.
+ * One Python process attached to this JVM. It gets statements on its standard input, and uses the session of
+ * each over py4j, on the loopback address, with a token that only its environment has. It serves one
+ * statement at a time: [[AttachedPython]] has several processes.
  *
- * @throws PythonUnavailable it could not be started, or lacks a package
+ * @throws PythonUnavailable if it cannot be started or lacks a package
  */
 final class PythonProcess(val interpreter: PythonInterpreter, val context: SparkContext) extends Logging {
   private val ready = new CountDownLatch(1)
@@ -45,8 +46,8 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
   def isAlive: Boolean = process.isAlive && !context.isStopped
 
   /**
-   * Hands a statement over and waits for the answer, or [[PythonLost]]. An interrupt of the thread, and a silence beyond
-   * `spark.metastore.analyze.timeout` ([[PythonSilent]]), end the process and its jobs.
+   * Hands a statement over and waits for the answer, or [[PythonLost]]. An interrupt of the thread, and a
+   * silence beyond `spark.metastore.analyze.timeout` ([[PythonSilent]]), end the process and its jobs.
    */
   def ask(session: SparkSession, statement: PythonStatement): String = {
     val key = UUID.randomUUID().toString
@@ -84,7 +85,7 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
     try Some(Await.result(answer.future, Duration(millis, TimeUnit.MILLISECONDS)))
     catch { case _: TimeoutException => None }
 
-  /** Ends the process, and what this JVM does for it. */
+  /** Ends the process and its gateway in this JVM. */
   def stop(): Unit = {
     stopped = true
     process.destroyForcibly()
@@ -108,7 +109,7 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
     }
   }
 
-  /** Output of the process is no channel: its last lines are kept for the message about its death. */
+  /** Logs the output of the process, and remembers the last lines for the message about its death. */
   private def listen(): Unit = PythonProcess.daemon("metastore-python-output") {
     val lines = new BufferedReader(new InputStreamReader(process.getInputStream, UTF_8))
     for (line <- Iterator.continually(lines.readLine()).takeWhile(_ != null).map(VisibleText(_))) {
@@ -153,8 +154,8 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
 object PythonProcess {
 
   /**
-   * Runs the module `metastore.spark.attached_process`. Nothing is imported from the working folder, where anybody may
-   * have put a module.
+   * Runs the module `metastore.spark.attached_process`. Nothing is imported from the working folder, where
+   * anybody may have put a module.
    */
   private val Program =
     "import sys; sys.path[:] = filter(None, sys.path); import runpy; " +
@@ -171,7 +172,10 @@ object PythonProcess {
 
   private def isSignal(exit: Int): Boolean = exit > SignalsFrom && exit <= SignalsFrom + LastSignal
 
-  /** py4j leaves it to the thread that builds a gateway whether its own keep the JVM from ending: they inherit that. */
+  /**
+   * Builds the gateway in a daemon thread: py4j's threads inherit that, and then do not stop the JVM from
+   * ending.
+   */
   private def gateway(entry: PythonEntry, secret: String): ClientServer = {
     val built = Promise[ClientServer]()
     daemon("metastore-python-gateway")(built.complete(Try {
@@ -200,7 +204,7 @@ object PythonProcess {
 final class PythonUnavailable(message: String, cause: Throwable = None.orNull)
   extends Exception(message, cause)
 
-/** The Python that analyzes has ended; `what` is the cause and the remedy, in one line. */
+/** The Python that analyzes has ended; the message is the cause and the remedy, in one line. */
 final class PythonLost(what: String) extends Exception(what)
 
 /** A statement gave no sign of life for too long. */
@@ -231,7 +235,9 @@ object PythonLost {
   def ended(how: String): PythonLost = new PythonLost(s"its Python process $how. $NextOne")
 }
 
-/** The methods that the attached process calls over py4j: it borrows the session of a statement and answers it. */
+/**
+ * The methods that the attached process calls over py4j: it uses the session of a statement, and answers it.
+ */
 final class PythonEntry(ready: CountDownLatch) {
   private final class LentSession(
       val session: SparkSession,
@@ -252,7 +258,7 @@ final class PythonEntry(ready: CountDownLatch) {
       activity: StatementActivity): Unit =
     lent.put(key, new LentSession(session, properties, answer, activity))
 
-  /** The statement is over: nothing is lent any more. */
+  /** Ends the loan of a session after its statement. */
   def takeBack(key: String): Unit = lent.remove(key)
 
   /** Interrupts the threads that serve statements: they may wait for storage that never answers. */
@@ -285,14 +291,16 @@ final class PythonEntry(ready: CountDownLatch) {
   def answer(key: String, json: String): Unit = Option(lent.get(key)).foreach(_.answer.trySuccess(json))
 }
 
-/** Whether somebody reads the driver's standard error while it runs: at a terminal or in a notebook, not of a server or job. */
+/**
+ * The driver's standard error. A user reads it at a terminal or in a notebook, but not in a server or a job.
+ */
 object ProgressConsole {
   private val Servers = Seq("HiveThriftServer2", "SparkConnectServer")
   private val PythonDriver = "pyspark-shell" // what `python` starts: a shell, a script, a notebook
   private val Progress = "spark.ui.showConsoleProgress"
   private val PatienceSeconds = 5L
 
-  /** Whether to show the progress of a statement: somebody waits for it and reads standard error. */
+  /** Whether to show the progress of a statement: a user waits for it and reads standard error. */
   def isFor(statement: PythonStatement, context: SparkContext): Boolean = {
     val command = sys.props.getOrElse("sun.java.command", "")
     val isServer = Servers.exists(command.contains(_))
@@ -300,13 +308,13 @@ object ProgressConsole {
     statement.isWaitedFor && !isOff && !isServer && (command.contains(PythonDriver) || isTerminal)
   }
 
-  /** A line, or several. On a terminal they take the place of Spark's bar, which comes again below them. */
+  /** Prints one or more lines. On a terminal they overwrite Spark's bar, which appears again below them. */
   def print(lines: String): Unit = {
     System.err.print(if (isTerminal) "\r\u001b[K" + lines else lines)
     System.err.flush()
   }
 
-  /** Java does not say it of standard error. */
+  /** Whether standard error is a terminal. Java has no method for that. */
   private lazy val isTerminal: Boolean = Try {
     val asked =
       new ProcessBuilder("sh", "-c", "test -t 2").redirectError(ProcessBuilder.Redirect.INHERIT).start()

@@ -7,10 +7,10 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 trait PythonStatement {
   def table: String
 
-  /** Whether somebody typed it. */
+  /** Whether a user typed it. */
   def isInteractive: Boolean = true
 
-  /** Whether somebody waits for it. */
+  /** Whether a user waits for it. */
   def isWaitedFor: Boolean = true
 
   /** Adds the fields of the statement to a node that has the table. */
@@ -28,7 +28,7 @@ private[python] object PythonStatement {
   val mapper = new ObjectMapper()
 }
 
-/** Computes the statistics of the rows that a query of one table keeps. */
+/** Computes the statistics of the rows of a query over one table. */
 final case class FilteredSummaryStatement(table: String, query: String) extends PythonStatement {
   override protected def fill(node: ObjectNode): Unit = {
     node.put("filtered", query)
@@ -39,7 +39,8 @@ final case class FilteredSummaryStatement(table: String, query: String) extends 
 /**
  * Compares two snapshots of a table.
  *
- * @param added         compares the data files that came after the first snapshot with the table at that snapshot
+ * @param added         compares the data files that came after the first snapshot with the table at that
+ *                      snapshot
  * @param distributions measures how far the distributions of values have moved, too
  */
 final case class DiffStatement(

@@ -9,8 +9,8 @@ import org.apache.spark.scheduler.{
 }
 
 /**
- * The time since a statement's last sign of life: a task of its jobs started or ended, its process computed, or a job waits for
- * executors, which is not the fault of storage.
+ * The time since a statement's last sign of life: a task of its jobs started or ended, its process computed,
+ * or a job waits for executors, which is not the fault of storage.
  *
  * @param tag     the tag of its jobs
  * @param process the Python that runs it
@@ -55,7 +55,10 @@ private[python] final class StatementActivity(tag: String, process: ProcessHandl
 
   private def hear(): Unit = lastSign = System.nanoTime()
 
-  /** Whether the process took a share of a core since it was looked at; one that waits takes next to nothing. */
+  /**
+   * Whether the process used a share of a core since the last check. A process that waits uses almost
+   * nothing.
+   */
   private def computes(): Boolean = {
     val now = System.nanoTime()
     if (now - lookedAt < StatementActivity.LookNanos) false

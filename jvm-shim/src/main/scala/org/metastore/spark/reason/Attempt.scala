@@ -1,12 +1,12 @@
 package org.metastore.spark.reason
 
-/** Computes what a query can do without. */
+/** Computes values that a query does not need. */
 private[spark] object Attempt {
 
-  /** The value, or None where computing it fails in a way that is recoverable. */
+  /** The value, or None after a recoverable failure. */
   def orNone[A](compute: => A): Option[A] = recover[Option[A]](Some(compute))(_ => None)
 
-  /** The value, or what is made of the failure where computing it fails in a way that is recoverable. */
+  /** The value, or the result of `fromFailure` after a recoverable failure. */
   def recover[A](compute: => A)(fromFailure: Throwable => A): A =
     try compute
     catch { case Recoverable(failure) => fromFailure(failure) }

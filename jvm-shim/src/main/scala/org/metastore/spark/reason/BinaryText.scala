@@ -2,7 +2,10 @@ package org.metastore.spark.reason
 
 import org.apache.commons.codec.binary.Hex
 
-/** Binary values as people read and write them: `X'00FF80'`, which SQL takes back. As `metastore.format.binary_text` in Python. */
+/**
+ * Binary values as SQL reads and writes them: `X'00FF80'`. Python's `metastore.format.binary_text` does the
+ * same.
+ */
 object BinaryText {
   private val Literal = "[Xx]'([0-9A-Fa-f]*)'".r
 

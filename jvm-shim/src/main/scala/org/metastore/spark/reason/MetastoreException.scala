@@ -25,13 +25,16 @@ final class MetastoreException(
   /** No stack: a client of Spark Connect would show it, and the cause has its own. */
   override def fillInStackTrace(): Throwable = this
 
-  // Spark gives what it throws again the stack of whoever asks.
+  // Spark sets the caller's stack on an exception that it throws again.
   override def setStackTrace(stack: Array[StackTraceElement]): Unit = ()
 
   /** The line stays one line: positions in the query say nothing about a table's statistics. */
   override def withPosition(origin: Origin): AnalysisException = this
 
-  /** The error under the user's name of an argument, if it is about the argument that a called function names `inner`. */
+  /**
+   * The error with the argument's name in the user's call, if it is about `inner`, its name in a called
+   * function.
+   */
   def ofArgument(inner: String, argument: String): MetastoreException =
     if (!facts.get("argument").contains(inner)) this
     else new MetastoreException(
@@ -50,8 +53,9 @@ object MetastoreException {
   private def endOnce(text: String): String = TwoStops.replaceAllIn(text, ".")
 
   /**
-   * `inStatements` is what ANALYZE TABLE calls the table, `columns` those that it lacks (none: all), and `caveat` a sentence
-   * about the statement. Python makes its own error of the facts, and a shell its command.
+   * `inStatements` is the table's name in ANALYZE TABLE, `columns` those without statistics (empty: all), and
+   * `caveat` a sentence about the statement. Python makes its own error of the facts, and a shell its
+   * command.
    */
   def noStatistics(
       table: String,
@@ -83,8 +87,9 @@ object MetastoreException {
       Map("table" -> table, "detail" -> detail.trim, "analyzed" -> nearest.mkString(", ")))
 
   /**
-   * `parts` are those of the table's name, `names` the last parts of the names of the tables beside it, `missing`
-   * says which part of the name is unknown before the last, `elsewhere` how tables of other catalogs are named.
+   * `parts` are those of the table's name, `names` the last parts of the names of the tables beside it,
+   * `missing` says which part of the name is unknown before the last, `elsewhere` how tables of other
+   * catalogs are named.
    */
   def tableNotFound(
       parts: Seq[String],
@@ -97,7 +102,9 @@ object MetastoreException {
     new MetastoreException("METASTORE_TABLE_NOT_FOUND", line, Map("table" -> table))
   }
 
-  /** `parts` are those of the database's name, `names` the last parts of the names of the databases beside it. */
+  /**
+   * `parts` are those of the database's name, `names` the last parts of the names of the databases beside it.
+   */
   def databaseNotFound(parts: Seq[String], names: Seq[String]): MetastoreException =
     invalidArgument("database", s"there is no database ${SqlName(parts)}", near(parts, names))
 
@@ -133,7 +140,7 @@ object MetastoreException {
     Map("table" -> table),
     Some(cause))
 
-  /** A catalog, or what guards it, did not answer. */
+  /** A catalog, or a service in front of it, failed. */
   def catalogFailed(table: String, cause: Throwable): MetastoreException = new MetastoreException(
     "METASTORE_CATALOG_FAILED",
     s"$table cannot be looked up: its catalog fails: ${toldBy(cause)}.",
@@ -218,7 +225,7 @@ object MetastoreException {
       Map("table" -> table),
       Some(cause))
 
-  /** There was no answer in time: storage or a catalog hangs. */
+  /** A read did not end in time: storage or a catalog hangs. */
   def timedOut(asked: String, limitMillis: Long): MetastoreException =
     new MetastoreException(
       "METASTORE_STORE_NOT_READABLE",
@@ -226,7 +233,7 @@ object MetastoreException {
         "Where it only takes longer, set spark.metastore.read.timeout.",
       Map("table" -> asked, "limit" -> s"$limitMillis ms"))
 
-  /** The error of ours that our Python raised, where Spark tells of it in a line of its own. */
+  /** The error that our Python raised, if an error of Spark quotes it in a line. */
   def fromPython(wrapped: Exception): Option[MetastoreException] = wrapped match {
     case known: MetastoreException => Some(known)
     case other => Option(other.getMessage).flatMap(Raised.findFirstMatchIn).map(found =>
@@ -260,7 +267,7 @@ object MetastoreException {
     else s"$text (${root.getClass.getSimpleName}: $textOfRoot)"
   }
 
-  /** An exception and what caused it. */
+  /** An exception and its causes. */
   def causes(e: Throwable): Seq[Throwable] =
     Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).toList
 
@@ -272,18 +279,24 @@ object MetastoreException {
   }
 }
 
-/** The statistics cannot be used. Planners turn it into its `reason` and go on without statistics; SQL functions raise it. */
+/**
+ * The statistics cannot be used. Planners log its `reason` and go on without statistics; SQL functions raise
+ * it.
+ */
 sealed abstract class StatisticsException(val code: String, val reason: Reason, cause: Throwable)
   extends RuntimeException(s"[$code] ${reason.sentence}", cause)
 
-/** An object or a manifest is not what was written: wrong digest, wrong length, not readable, contradictory. */
+/**
+ * An object or a manifest differs from the written one: wrong digest, wrong length, not readable,
+ * contradictory.
+ */
 final class DamagedObjectException(val obj: String, val damage: String, cause: Throwable = None.orNull)
   extends StatisticsException(
     "METASTORE_DAMAGED_OBJECT",
     Reason(ReasonCode.DamagedObject, "object" -> obj, "damage" -> damage),
     cause)
 
-/** The manifest was written by a later version and needs what this reader does not know. */
+/** A later version wrote the manifest, and it needs features that this reader lacks. */
 final class FormatTooNewException(val needs: String)
   extends StatisticsException(
     "METASTORE_FORMAT_TOO_NEW",

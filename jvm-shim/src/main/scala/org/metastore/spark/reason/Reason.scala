@@ -5,8 +5,8 @@ import org.metastore.spark.contract.Contract
 /**
  * Why something was or was not done about one scan, one conjunct or one data file.
  *
- * `metastore.explain`, EXPLAIN, the SQL metrics and the log are all written from values of this class, so that they
- * never contradict each other. Tests compare `code` and `arguments`; people read `sentence`.
+ * `metastore.explain`, EXPLAIN, the SQL metrics and the log are all written from values of this class, so
+ * that they never contradict each other. Tests compare `code` and `arguments`; people read `sentence`.
  *
  * @param code      what happened
  * @param arguments the facts, by the names that the code's sentence mentions in braces
@@ -52,10 +52,13 @@ final class PlanningTimeoutException private (override val reason: Reason)
   def this(limitMillis: Long) = this(Reason(ReasonCode.PlanningTimeout, "limit" -> s"$limitMillis ms"))
 }
 
-/** One kind of reason: a stable name, and a sentence whose facts stand in braces. */
+/** A kind of reason: a stable name, and a sentence with its facts in braces. */
 final case class ReasonCode private (name: String, template: String)
 
-/** Every reason that the shim gives, as `contract/reasons.json` has it. Names are stable: tests and tools depend on them. */
+/**
+ * Every reason that the shim gives, from `contract/reasons.json`. Names are stable: tests and tools depend on
+ * them.
+ */
 object ReasonCode {
 
   /** Every code. */

@@ -9,7 +9,7 @@ object NearNames {
   private val Most = 3
   private val Shown = 5
 
-  /** A question that names what is near, as the end of a sentence; empty where nothing is. */
+  /** A question with the near names, as the end of a sentence; empty if there are none. */
   def phraseSuggestion(name: String, names: Seq[String], prefix: String = ""): String =
     phraseSuggestion(find(name.stripPrefix(prefix), names.map(_.stripPrefix(prefix))).map(prefix + _))
 
@@ -30,7 +30,10 @@ object NearNames {
   def phraseSuggestion(near: Seq[String]): String =
     if (near.isEmpty) "" else s" Did you mean ${near.mkString(" or ")}?"
 
-  /** At most three names that share more than half of their letters with `name`; only those that are about as near as the nearest. */
+  /**
+   * At most three names that share more than half of their letters with `name`; only those that are about as
+   * near as the nearest.
+   */
   def find(name: String, names: Seq[String]): Seq[String] = {
     val wanted = UTF8String.fromString(name.toLowerCase(Locale.ROOT))
     def distanceTo(other: String) =
@@ -46,8 +49,8 @@ object NearNames {
 }
 
 /**
- * Shows text of others in one line: nothing in it acts on a terminal, turns a line around or hides. As `metastore.visible_text`
- * in Python; values in rows are never changed.
+ * Shows text of others in one line: nothing in it acts on a terminal, turns a line around or hides. As
+ * `metastore.visible_text` in Python; values in rows are never changed.
  */
 object VisibleText {
   private val hidden = Set[Int](

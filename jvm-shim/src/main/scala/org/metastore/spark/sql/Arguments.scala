@@ -22,13 +22,14 @@ trait FunctionSignature {
   final def argumentNames: Seq[String] = arguments.map(_.name)
 }
 
-/** One argument of a table function; `default` is its value in a call without it. */
+/** An argument of a table function; `default` is its value in a call without it. */
 final case class Argument(name: String, required: Boolean, default: Option[Literal])
 
 /**
- * The values that one call gives to a function's arguments; an argument given as NULL counts as not given.
+ * The values of a function's arguments in one call. NULL counts as a missing argument.
  *
- * @param keeps whether a row with this text in this column passes a query's filters; rows that do not may be returned, too
+ * @param keeps whether a row with a text in a column may pass the query's filters: a function may skip other
+ *              rows
  */
 final class Arguments(
     function: FunctionSignature,
@@ -65,7 +66,7 @@ final class Arguments(
     }
   }
 
-  /** The value of an argument as the call gives it, else its default. */
+  /** The value of an argument in the call, else its default. */
   def value(name: String): Option[Literal] = {
     def default = function.arguments.find(_.name == name).flatMap(_.default)
     values.get(name).filter(_.value != null).orElse(default)
@@ -135,7 +136,9 @@ object Arguments {
       case _ => ()
     }
 
-  /** A value as people write it: texts in quotes, bytes as `X'00FF'`, numbers without the suffix of their type. */
+  /**
+   * A value as people write it: texts in quotes, bytes as `X'00FF'`, numbers without a suffix of their type.
+   */
   private[sql] def toText(literal: Literal): String = literal.value match {
     case _ if literal.dataType == StringType => literal.sql
     case bytes: Array[Byte] => BinaryText.render(bytes)

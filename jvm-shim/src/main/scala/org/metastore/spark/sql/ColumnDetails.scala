@@ -13,7 +13,7 @@ import org.metastore.spark.tables.Leaf
 /**
  * The frequencies, histogram and ranks of one column of a table, or of one of its data files.
  *
- * @param file the place of the data file in the objects; `None` at table level
+ * @param file the data file's number in the objects; `None` at table level
  */
 final class ColumnDetails private (
     context: TableContext,
@@ -42,7 +42,7 @@ final class ColumnDetails private (
   /** Whether counts of values are stored. */
   def hasValueCounts: Boolean = row.frequencies.exists(_ != "none")
 
-  /** The most frequent values, none where all are null; raises METASTORE_NO_STATISTICS where none are stored. */
+  /** The most frequent values; empty if all are null. Raises METASTORE_NO_STATISTICS if none are stored. */
   def frequent(top: Option[Int]): Seq[ValueCount] = {
     if (!hasValueCounts && !values.contains(0L)) throw missing("frequencies")
     val areFew = top.exists(_ <= ColumnDetails.Heads)
@@ -53,7 +53,7 @@ final class ColumnDetails private (
     ranked.take(top.getOrElse(Int.MaxValue))
   }
 
-  /** The histogram, none where the column has no value; raises METASTORE_NO_STATISTICS where none is stored. */
+  /** The histogram; None if the column has no value. Raises METASTORE_NO_STATISTICS if none is stored. */
   def histogram: Option[Histogram] = {
     val stored = bins
     if (stored.isEmpty && !row.numbers.contains(0L)) throw missing("histogram")
@@ -103,7 +103,9 @@ object ColumnDetails {
     columns.details(columns.leaf(call.text("column")))
   }
 
-  /** As `fromCall`; in a call without `column`, the details of every column that has any. */
+  /**
+   * The details of a call's column as `fromCall` finds them; without `column`, of every column that has some.
+   */
   def all(session: SparkSession, call: Arguments): Seq[ColumnDetails] = {
     val columns = new Call(session, call)
     val leaves = call.optional("column").fold(columns.leaves)(name => IndexedSeq(columns.leaf(name)))
@@ -135,7 +137,7 @@ object ColumnDetails {
         throw context.noStatistics(s" of the column ${leaf.name}", leaf.name)
       }
 
-    /** The details of a leaf; None where there are none, or only counts are stored. */
+    /** The details of a leaf; None if only counts are stored, or nothing. */
     def known(leaf: Leaf): Option[ColumnDetails] =
       if (snapshot.isOnlyCounted(leaf.key)) None
       else file match {
@@ -180,7 +182,7 @@ object ColumnDetails {
         known <- level.columns(Seq(file), Seq(leaf.key)).headOption
         (listed, at) <- level.details(file, leaf.key)
       } yield {
-        // Frequencies and histograms of one file were written together: its place is the same in both.
+        // Frequencies and histograms of one file were written together: its number is the same in both.
         val place = listed.frequencies.orElse(listed.histograms).map(_.file)
         def inPlace(detail: Option[DetailRef]): Option[ObjectRef] =
           for (known <- detail if place.contains(known.file)) yield known.ref

@@ -21,8 +21,8 @@ import org.metastore.spark.reason.{Indexed, MetastoreException}
 import org.metastore.spark.tables.{TableFormats, TableLookup}
 
 /**
- * Answers `spark.read.format("metastore").option("table", "db.t")`. The data source is Python's, and its worker has no session to
- * resolve a name with. A location needs no session and is left to Python.
+ * Answers `spark.read.format("metastore").option("table", "db.t")`. Python implements the data source, and
+ * its worker has no session to resolve a name with. A location needs no session: Python reads it.
  */
 final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
   private val PythonTable = "org.apache.spark.sql.execution.datasources.v2.python.PythonTable"
@@ -37,7 +37,9 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
   private def isOurs(relation: DataSourceV2Relation): Boolean =
     relation.table.name.toLowerCase(Locale.ROOT) == "metastore"
 
-  /** A table of the session's catalog with the options of CREATE TABLE: Spark passes those of the query alone. */
+  /**
+   * A table of the session's catalog with the options of CREATE TABLE: Spark passes those of the query alone.
+   */
   private def withCatalogOptions(relation: DataSourceV2Relation): DataSourceV2Relation =
     relation.identifier match {
       case Some(name) if !Seq("path", "table").exists(relation.options.containsKey(_)) =>
@@ -89,7 +91,10 @@ private[sql] object SourceOptions {
   def subject(options: Map[String, String]): Option[String] = options.get("path").orElse(options.get("table"))
 }
 
-/** Reads the view `columns` when the filters have reached it, and only rows that may pass them; Spark applies them once more. */
+/**
+ * Reads the rows of the view `columns` that may pass the filters above it. Spark applies the filters once
+ * more.
+ */
 object ColumnsViewRule extends Rule[LogicalPlan] with PredicateHelper {
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.transformDown {
@@ -109,7 +114,7 @@ object ColumnsViewRule extends Rule[LogicalPlan] with PredicateHelper {
     (column, text) => conditions.forall(allowed => allowed.column != column || allowed.texts(text))
   }
 
-  /** The values that a column must have, as one of them. */
+  /** The texts that a column may have. */
   private final case class AllowedTexts(column: String, texts: Set[String])
 
   private def valuesOf(conjunct: Expression): Option[(Expression, Seq[Any])] = conjunct match {

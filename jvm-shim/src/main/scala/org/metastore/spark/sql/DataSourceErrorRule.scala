@@ -29,7 +29,7 @@ final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan]
   private def isReadInPython(relation: DataSourceV2Relation): Boolean =
     SourceOptions.subject(SourceOptions.fromRelation(relation)).forall(TableFormats.isLocation)
 
-  /** Has Spark make the source's reader, which it keeps, so that a bad location fails now and not when a task begins. */
+  /** Makes Spark create the source's reader now, so that a bad location fails here and not in a task. */
   private def read(relation: DataSourceV2Relation): Unit = relation.table match {
     case readable: SupportsRead =>
       readable.newScanBuilder(relation.options).build().toBatch.planInputPartitions()

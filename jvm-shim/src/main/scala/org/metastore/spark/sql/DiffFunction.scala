@@ -17,8 +17,9 @@ import org.metastore.spark.python.{AttachedPython, DiffStatement}
 import org.metastore.spark.reason.{Indexed, MetastoreException, Optional}
 
 /**
- * `metastore.diff(table, from [, to] [, distributions] [, added])`: one row for each column and measure of the summary that differs
- * between two snapshots, the largest change first. Python compares distributions and reads data files that were added.
+ * `metastore.diff(table, from [, to] [, distributions] [, added])`: one row for each column and measure of
+ * the summary that differs between two snapshots, the largest change first. Python compares distributions and
+ * reads data files that were added.
  */
 object DiffFunction extends TableFunction("diff") {
   private lazy val measures = Contract.texts(declared, "measures")
@@ -155,16 +156,16 @@ object DiffFunction extends TableFunction("diff") {
     if (whole == 0) change else change / whole
   }
 
-  /** The size of the number in a cell; 0 where there is none. */
+  /** The absolute number of a cell; 0 if it is no number. */
   private def magnitude(row: InternalRow, place: Int): Double =
     if (row.isNullAt(place)) 0
     else Try(math.abs(row.getUTF8String(place).toString.toDouble)).getOrElse(0)
 
-  /** Whether a measure differs by no more than it may for the same rows in another order. */
+  /** Whether a change is so small that another order of the same rows may cause it. */
   private def isNoise(measure: String, before: Option[SummaryLine], after: Option[SummaryLine]): Boolean =
     numbers(measure, before, after) match {
       case Some((first, second)) if OfSums(measure) =>
-        // around 0 the spread alone is left
+        // Near 0 only the spread says how large the noise is.
         val spread = if (measure == "avg") (before ++ after).map(_.deviation).max else 0.0
         math.abs(first - second) <= Noise * Seq(math.abs(first), math.abs(second), spread).max
       case _ => false
@@ -229,7 +230,7 @@ object DiffFunction extends TableFunction("diff") {
   /** Measures of floating-point sums: another order of the same rows changes their last digits. */
   private val OfSums = Set("avg", "std", "avg_len")
   private val Noise = 1e-9 // share of such a measure that is no difference
-  // places in a row
+  // Ordinals in a row.
   private val Before = 2
   private val After = 3
   private val Change = 4

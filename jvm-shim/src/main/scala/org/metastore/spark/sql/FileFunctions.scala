@@ -145,7 +145,10 @@ object TablesFunction extends TableFunction("tables") with Logging {
         throw MetastoreException.invalidArgument("database", why)
     }
 
-  /** A table that cannot be loaded, or that this user may not read, is not a reason to hide the others. */
+  /**
+   * The row of a table; None if it cannot be loaded or this user may not read it, so that other tables are
+   * shown.
+   */
   private def rowOrNone(
       session: SparkSession,
       catalog: TableCatalog,

@@ -11,7 +11,9 @@ import org.apache.spark.sql.catalyst.expressions.Literal
 import org.metastore.spark.explain.FilteredQuery
 import org.metastore.spark.python.{AttachedPython, FilteredSummaryStatement}
 
-/** `metastore.filtered_summary(query)`: one row for each column of the query's one table, computed by Python. */
+/**
+ * `metastore.filtered_summary(query)`: one row for each column of the query's one table, computed by Python.
+ */
 object FilteredSummaryFunction extends TableFunction("filtered_summary") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = answer(session, call)()
 
@@ -33,7 +35,9 @@ object FilteredSummaryFunction extends TableFunction("filtered_summary") {
   }
 }
 
-/** `metastore_filter(query)`: the table and the WHERE of a query in the first row, then the data files that planning decides on. */
+/**
+ * `metastore_filter(query)`: the first row has the table and the WHERE of a query, the others its data files.
+ */
 object FilterFunction extends TableFunction("filter") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val query = FilteredQuery.parse(session, call.text("query"))

@@ -9,10 +9,10 @@ import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LocalRelation, Log
 import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy, SQLExecution}
 
 /**
- * The call of a table function, or a view of the data source, before it is answered. Spark looks functions up with its catalog
- * locked: what is read there lets every other statement of the session wait.
+ * The call of a table function, or a view of the data source, before its rows are read. Spark looks functions
+ * up with its catalog locked: a read there would make every other statement of the session wait.
  *
- * @param key tells calls of one function apart
+ * @param key distinguishes the calls of one function
  */
 final case class FunctionCall(output: Seq[Attribute], function: String, key: Any, answer: Answer)
   extends LeafNode
@@ -22,7 +22,9 @@ final case class FunctionCall(output: Seq[Attribute], function: String, key: Any
   override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
   override def computeStats(): Statistics = Statistics(sizeInBytes = conf.defaultSizeInBytes)
 
-  /** The plan with the rows that can be read before the statement is executed, under this plan's attributes. */
+  /**
+   * The plan with the rows that can be read before the statement is executed, under this plan's attributes.
+   */
   def read(keeps: (String, String) => Boolean): LogicalPlan = answer match {
     case Answer.InAnalysis(read) => read(output)
     case Answer.WithFilters(read) => read(keeps).copy(output = output)
@@ -31,8 +33,9 @@ final case class FunctionCall(output: Seq[Attribute], function: String, key: Any
 }
 
 /**
- * When and how a call is answered. Answers of one kind are equal, as the key tells calls apart. Those of two kinds are not: Spark
- * drops the result of a rule that equals its input.
+ * The time and way in which the rows of a call are read. Answers of one kind are equal, because the key
+ * distinguishes calls. Answers of two kinds are not equal: Spark drops the result of a rule that equals its
+ * input.
  */
 sealed abstract class Answer {
   final override def equals(other: Any): Boolean = other.isInstanceOf[Answer] && other.getClass == getClass
@@ -41,17 +44,22 @@ sealed abstract class Answer {
 
 object Answer {
 
-  /** Once all names are resolved and nothing is locked; still in analysis, so that mistakes are reported at once. */
+  /**
+   * After all names are resolved, without locks. Still in analysis, so that mistakes are reported at once.
+   */
   final case class InAnalysis(read: Seq[Attribute] => LogicalPlan) extends Answer
 
-  /** When the filters of the query are known: they say which texts of which columns are wanted. */
+  /** When the filters of the query are known: they select texts of columns. */
   final case class WithFilters(read: ((String, String) => Boolean) => LocalRelation) extends Answer
 
-  /** When the statement is executed, in its thread and job group, for jobs are started. */
+  /** When the statement is executed, in its thread and job group, because the call starts jobs. */
   final case class InExecution(run: () => Seq[InternalRow]) extends Answer
 }
 
-/** Makes the rows of a call once for a statement, which may contain it more than once, in a common table expression. */
+/**
+ * Reads the rows of a call once for a statement, which may contain it twice through a common table
+ * expression.
+ */
 private[sql] final class StatementMemo(session: SparkSession, rows: () => Seq[InternalRow])
   extends (() => Seq[InternalRow]) {
   private var last: Option[(String, Seq[InternalRow])] = None

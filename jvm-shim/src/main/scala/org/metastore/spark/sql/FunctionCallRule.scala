@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 
-/** Answers what is answered in analysis, once Spark has resolved what it can. */
+/** Reads the rows of the calls that are answered in analysis, after Spark has resolved the names. */
 object FunctionCallRule extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
     case call: FunctionCall if call.answer.isInstanceOf[Answer.InAnalysis] => call.read((_, _) => true)

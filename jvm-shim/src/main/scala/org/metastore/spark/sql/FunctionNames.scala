@@ -13,8 +13,9 @@ import org.apache.spark.sql.catalyst.parser.SqlBaseLexer
 import org.metastore.spark.reason.{MetastoreException, NearNames, Optional}
 
 /**
- * Lets people write `metastore.summary(...)`: Spark's grammar has no table functions of two name parts, so the two parts become
- * the one part `metastore_summary`, padded with blanks so that positions in error messages stay right.
+ * Lets people write `metastore.summary(...)`. Spark's grammar has no table functions with a name of two
+ * parts, so the two parts become one, `metastore_summary`, padded with blanks so that positions in error
+ * messages stay right.
  */
 object FunctionNames {
   private val Schema = "metastore"
@@ -32,7 +33,7 @@ object FunctionNames {
 
   /** The tokens of a text that Spark's parser would see, without blanks and comments. */
   private[sql] def tokens(sql: String): IndexedSeq[Token] = {
-    // Spark 3.5's lexer knows upper-case letters only; changing ASCII letters alone keeps every position.
+    // Spark 3.5's lexer knows upper-case letters only. A change of ASCII letters moves no position.
     val upper = sql.map(c => if (c >= 'a' && c <= 'z') (c - 32).toChar else c)
     val lexer = new SqlBaseLexer(CharStreams.fromString(upper))
     lexer.removeErrorListeners()
@@ -61,13 +62,13 @@ private final class FunctionNames(sql: String) {
   private def isFunctionName(i: Int): Boolean =
     dotted(i).exists(TableFunctions.names.contains) && isTablePosition(i)
 
-  /** The name that is called as a function of ours, whether there is one of that name or not. */
+  /** The name after `metastore.` in a call; there may be no such function. */
   private def dotted(i: Int): Option[String] =
     if (word(i).equalsIgnoreCase(FunctionNames.Schema) && word(i + 1) == "." && word(i + 3) == "(")
       Some(word(i + 2).toLowerCase(Locale.ROOT))
     else None
 
-  /** Spark would only say that it knows no such function. */
+  /** Raises an error with the near names of a misspelt function: Spark's own error has none. */
   private def refuseMisspelt(i: Int): Unit = {
     val known = TableFunctions.names
     for (name <- dotted(i).orElse(undotted(i)))
@@ -83,7 +84,9 @@ private final class FunctionNames(sql: String) {
     Optional.when(isCalled && !FunctionNames.isRegistered(name))(name)
   }
 
-  /** Whether a table may stand at token `i`: after FROM, JOIN, LATERAL, or in a list or parenthesis that follows them. */
+  /**
+   * Whether a table may be at token `i`: after FROM, JOIN, LATERAL, or in a list or parenthesis after them.
+   */
   private def isTablePosition(i: Int): Boolean = word(i - 1) match {
     case "FROM" | "JOIN" | "LATERAL" => true
     case "(" => isTablePosition(i - 1)
@@ -100,7 +103,7 @@ private final class FunctionNames(sql: String) {
     case _ => isInFromList(i - 1)
   }
 
-  /** Index of the parenthesis that the one at `closing` closes; -1 where there is none. */
+  /** The index of the parenthesis that the one at `closing` closes, or -1. */
   private def opening(closing: Int): Int = {
     var (i, depth) = (closing - 1, 1)
     while (i >= 0 && depth > 0) {
@@ -115,7 +118,7 @@ private final class FunctionNames(sql: String) {
     if (i < 0 || i >= tokens.length) ""
     else {
       val text = tokens(i).getText
-      // Not by the token's type: its number differs between lines of Spark, and the compiler writes it into our class.
+      // Not by the token's type: its number differs between lines of Spark, and the compiler copies it.
       if (text.length >= 2 && text.startsWith("`") && text.endsWith("`")) text.substring(1, text.length - 1)
       else text
     }

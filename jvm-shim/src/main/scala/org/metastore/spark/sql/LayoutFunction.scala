@@ -19,7 +19,10 @@ import org.metastore.spark.statistics.objects.{FileKey, HistogramRow, Snapshot, 
 import org.metastore.spark.statistics.values.{Histogram, LookUps}
 import org.metastore.spark.tables.{Catalogs, DataFile, FormatDescription, Leaf, TableFormats}
 
-/** `metastore.layout(table [, column])`: one row for each column, how its values are spread over the data files, with advice. */
+/**
+ * `metastore.layout(table [, column])`: one row for each column, with the spread of its values over the data
+ * files, and advice.
+ */
 object LayoutFunction extends TableFunction("layout") {
   private val AtOnce = 64 // columns
 
@@ -184,6 +187,7 @@ private final class SortAdvice(
       readsSorted += rows.toDouble * FileSets.both(files, unchanged).cardinality
     }
     val most = readsNow / WorthSorting
+    // The loop may stop early: once the sum is too large, it stays so.
     for (files <- several if readsSorted <= most) {
       lazy val filesWith = sorted.filesWith(files)
       for (value <- values.values.indices if files.exists(read(value).get(_)))

@@ -17,7 +17,10 @@ import org.metastore.spark.reason.{BinaryText, MetastoreException, Optional}
 import org.metastore.spark.statistics.columns.FileList
 import org.metastore.spark.tables.{Leaf, TableFormats}
 
-/** `metastore.locate(table, column, value)`: one row for each data file that may hold the value, by the statistics. */
+/**
+ * `metastore.locate(table, column, value)`: one row for each data file that may have the value, by the
+ * statistics.
+ */
 object LocateFunction extends TableFunction("locate") {
   private val MostForms = 1000
   private val Space = UTF8String.fromString(" ")
@@ -37,7 +40,7 @@ object LocateFunction extends TableFunction("locate") {
       yield ResultRow.row(file.path, frequency, frequency.isDefined && file.isWhole)
   }
 
-  /** A file that may hold the value; `frequency` None: nobody knows how often. */
+  /** A file that may hold the value; `frequency` is None if unknown. */
   private final case class Located(file: LiveFile, frequency: Option[Long])
 
   private def locate(
@@ -64,7 +67,7 @@ object LocateFunction extends TableFunction("locate") {
     } yield Located(files(file), rows)
   }
 
-  /** A filter for each form of the value; one filter for a range of them where they are many. */
+  /** A filter for each form of the value; if they are many, one filter for their range. */
   private def compile(leaf: Leaf, forms: Seq[Literal], areFew: Boolean): Seq[PruningFilter] = {
     val attribute = AttributeReference(leaf.name, leaf.dataType)()
     val resolver: ColumnResolver = (_, _) => Some(leaf.key)
@@ -73,10 +76,13 @@ object LocateFunction extends TableFunction("locate") {
     else Seq(FilterCompiler.compile(range, resolver))
   }
 
-  /** The sum; None where one of the counts is unknown. */
+  /** The sum; None if one of the counts is unknown. */
   private def sum(counts: Seq[Long]): Option[Long] = Optional.when(counts.forall(_ >= 0))(counts.sum)
 
-  /** The forms in which files may hold a value: Spark pads CHAR on both sides of a comparison, and files hold it padded or not. */
+  /**
+   * The forms of a value in files. Spark pads CHAR on both sides of a comparison; files hold it padded or
+   * not.
+   */
   private def formsOf(value: Literal, leaf: Leaf): Seq[Literal] = (value.value, leaf.charLength) match {
     case (text: UTF8String, Some(length)) =>
       val short = text.trimRight()
@@ -85,7 +91,7 @@ object LocateFunction extends TableFunction("locate") {
     case _ => Seq(value)
   }
 
-  /** The value in the column's type, which has to hold it exactly; a text may stand for bytes as `X'00FF'`. */
+  /** The value in the column's type, exactly. A text such as `X'00FF'` is read as bytes. */
   private def valueOf(literal: Literal, leaf: Leaf): Literal = (literal.value, leaf.dataType) match {
     case (text: UTF8String, BinaryType) =>
       BinaryText.parse(text.toString).fold(castTo(literal, leaf))(Literal(_))

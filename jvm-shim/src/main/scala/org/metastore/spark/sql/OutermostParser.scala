@@ -4,8 +4,8 @@ import org.apache.spark.metastore.ContextConf
 import org.apache.spark.sql.SparkSessionExtensions
 
 /**
- * Our parser around those of all extensions that are listed: Delta's drops parameter markers, and only who comes before it can
- * save them.
+ * Our parser around the parsers of all listed extensions. Some of these drop parameter markers: only a parser
+ * around them can replace the markers before.
  */
 final class OutermostParser extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit =
@@ -16,7 +16,7 @@ object OutermostParser {
   private val Extensions = "spark.sql.extensions"
   private val Last = Seq(classOf[OutermostParser].getName, "org.metastore.spark.MetastoreExtensions")
 
-  /** Lists it, where others are listed and we are not the last of them already. */
+  /** Lists it last, if extensions are listed and ours is not the last already. */
   def list(): Unit =
     for {
       conf <- ContextConf.active

@@ -10,9 +10,9 @@ import org.apache.spark.sql.types.{DataType, StructType}
 import org.metastore.spark.conf.MetastoreConf
 
 /**
- * Spark's parser, or the one that another extension put before it, with our names made readable to it first.
+ * Spark's parser, or the parser that another extension put before it. Our names are rewritten for it first.
  *
- * @param early the rules that run before Spark resolves names, where Spark has no other place for them
+ * @param early the rules that run before Spark resolves names, if Spark has no other place for them
  */
 abstract class ParserWrapper(delegate: ParserInterface, early: LogicalPlan => LogicalPlan)
   extends ParserInterface {
@@ -27,7 +27,7 @@ abstract class ParserWrapper(delegate: ParserInterface, early: LogicalPlan => Lo
       try PartitionClause.parse(FunctionNames.rewrite(sqlText), parse)
       finally ParserWrapper.isParsing.set(!isOutermost)
     plan match {
-      // Delta's parser wraps what a parser inside of it throws.
+      // A parser of another extension may wrap the error of a parser inside of it.
       case SetCommand(Some((key, Some(text)))) if isOutermost => MetastoreConf.requireSettable(key, text)
       case _ =>
     }
@@ -54,6 +54,9 @@ abstract class ParserWrapper(delegate: ParserInterface, early: LogicalPlan => Lo
 
 private object ParserWrapper {
 
-  /** Whether one of our parsers is at work in this thread: they stand inside and outside of those of other extensions. */
+  /**
+   * Whether one of our parsers runs in this thread: there are some inside and outside of other extensions'
+   * parsers.
+   */
   val isParsing: ThreadLocal[Boolean] = ThreadLocal.withInitial(() => false)
 }

@@ -7,10 +7,10 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 object PartitionClause {
   private val tag = TreeNodeTag[Map[String, Option[String]]]("metastore.partition")
 
-  /** The clause of a plan that `parse` returned; empty: none was written. */
+  /** The clause of a plan that `parse` returned; empty if the statement has none. */
   def fromPlan(plan: LogicalPlan): Map[String, Option[String]] = plan.getTagValue(tag).getOrElse(Map.empty)
 
-  /** Parses a text and keeps the clause. */
+  /** Parses a text and stores the clause in the plan. */
   def parse(sql: String, parse: String => LogicalPlan): LogicalPlan = {
     val plan = parse(sql)
     plan match {
@@ -23,7 +23,7 @@ object PartitionClause {
     plan
   }
 
-  /** The text up to COMPUTE STATISTICS where it has a PARTITION clause. */
+  /** The text up to COMPUTE STATISTICS, if it has a PARTITION clause. */
   private def withoutColumns(sql: String): Option[String] = {
     val words = FunctionNames.tokens(sql).map(token => token.getText -> token.getStopIndex)
     val statistics = words.indexWhere(_._1 == "STATISTICS", words.lastIndexWhere(_._1 == "COMPUTE"))

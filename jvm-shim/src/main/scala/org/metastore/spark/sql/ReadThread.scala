@@ -13,8 +13,8 @@ import org.apache.spark.sql.internal.SQLConf
 import org.metastore.spark.tables.ViewNamespace
 
 /**
- * A thread that reads what a table function or the data source answers: storage or a catalog that hangs keeps this thread, and
- * the one that asks can be interrupted.
+ * A thread that reads the rows of a table function or of the data source. Storage or a catalog that hangs
+ * blocks this thread alone: the thread that waits for it can be interrupted.
  */
 private[sql] final class ReadThread[T](read: () => T) extends Thread("metastore-read") {
   private val user = UserGroupInformation.getCurrentUser
@@ -26,7 +26,7 @@ private[sql] final class ReadThread[T](read: () => T) extends Thread("metastore-
   override def run(): Unit = ViewNamespace.within(namespace) {
     val reading: PrivilegedAction[Boolean] = () =>
       try result.complete(ofView.fold(read())(conf => SQLConf.withExistingConf(conf)(read())))
-      // also what is fatal: somebody waits for it
+      // Fatal errors, too: a thread waits for the result.
       catch { case e: Throwable => result.completeExceptionally(e) }
     user.doAs(reading)
   }
@@ -49,7 +49,7 @@ private[sql] object ReadThread {
   private val MostAbandoned = 64
   private val hangingThreads = ConcurrentHashMap.newKeySet[Thread]()
 
-  /** Reads in a thread of its own. */
+  /** Reads in a new thread. */
   def run[T](limitMillis: Option[Long])(read: => T): T = {
     hangingThreads.removeIf(!_.isAlive)
     if (hangingThreads.size >= MostAbandoned) throw new TimeoutException

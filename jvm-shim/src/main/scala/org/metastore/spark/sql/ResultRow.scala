@@ -28,10 +28,10 @@ object ResultRow {
   private[sql] val Digits = 38
   private val Most = BigInt(10).pow(Digits) - 1
 
-  /** One row; `None` is null, texts become Spark's. */
+  /** A row of values; `None` is null, texts become Spark's. */
   def row(values: Any*): InternalRow = new GenericInternalRow(values.map(internal).toArray[Any])
 
-  /** One row of fields by name; missing ones are null. */
+  /** A row of fields by name; missing ones are null. */
   def named(columns: Seq[String], fields: String => Option[Any]): InternalRow = row(columns.map(fields): _*)
 
   /** A number as DECIMAL(38,0); a larger one becomes the largest of this type. */
@@ -66,16 +66,18 @@ final class ValueText private (written: Option[DataType], shown: DataType) {
   private val ansi = SQLConf.get.ansiEnabled // decides whether small decimals are written with an exponent
   private val isCut = shown == BinaryType || shown.isInstanceOf[StringType]
 
-  /** A value as stored; null where there is none. */
+  /** A stored value; null if it is missing. */
   def value(value: Option[Any]): UTF8String = value.flatMap(v => written.map(asText(v, _))).orNull
 
-  /** A bound: that of a string which was cut ends in an ellipsis. */
+  /** A bound; a string that was cut ends in an ellipsis. */
   def bound(bound: Option[Any], exact: Boolean): UTF8String = value(bound) match {
     case text: UTF8String if isCut && !exact => UTF8String.fromString(s"$text\u2026")
     case text => text
   }
 
-  /** An edge of a bin or a quantile: a string that may be the beginning of longer ones ends in an ellipsis. */
+  /**
+   * An edge of a bin or a quantile: a string that may be the beginning of longer ones ends in an ellipsis.
+   */
   def edge(edge: Any, column: SummaryRow): UTF8String = bound(Some(edge), isWhole(edge, column))
 
   /** Whether an edge is certain not to be the beginning of longer strings. */
@@ -95,7 +97,7 @@ final class ValueText private (written: Option[DataType], shown: DataType) {
 object ValueText {
   private val CutBytes = Contract.limit("cut_bytes")
 
-  /** Renders values that were written under one type for a column that may have another one by now. */
+  /** Renders values that were written under a type, for a column that may have another type by now. */
   def fromTypes(written: String, shown: DataType): ValueText = {
     val writtenType =
       if (written == shown.simpleString) Some(shown)
@@ -103,7 +105,7 @@ object ValueText {
     new ValueText(writtenType.map(plain), plain(shown))
   }
 
-  /** Bounds of texts are kept by bytes, whatever their length limit or collation. */
+  /** The type without length limit and collation: bounds of texts are stored as bytes. */
   private def plain(dataType: DataType): DataType = dataType match {
     case _: StringType | _: CharType | _: VarcharType => StringType
     case other => other
@@ -118,7 +120,7 @@ object ValueText {
 /** The fields of `table-summary` (docs/format.md) that the data source adds to the texts of a view. */
 object SummaryColumns {
 
-  /** The value of a field, as Catalyst's; null where there is none. */
+  /** The value of a field as Catalyst's; null if it is missing. */
   def value(row: SummaryRow, field: String): Any = field match {
     case "lo_exact" => row.loExact
     case "hi_exact" => row.hiExact
@@ -142,7 +144,7 @@ object UserDefinedStatistics {
   private val MaxMemory = Contract.limit("extra_decoded_bytes")
   private val json = new ObjectMapper
 
-  /** The map, as Catalyst's; null where there is none. Damaged values are left out. */
+  /** The map as Catalyst's, without damaged values; null if it is empty. */
   def texts(extra: Map[String, Array[Byte]]): Any = {
     val readable = for {
       (name, bytes) <- extra.toSeq.sortBy(_._1)
@@ -166,7 +168,9 @@ object UserDefinedStatistics {
     } finally allocator.close()
   }
 
-  /** A value that Jackson writes as JSON: numbers, truth values, lists and maps as they are, all else as text. */
+  /**
+   * A value that Jackson writes as JSON: numbers, booleans, lists and maps as they are, other values as text.
+   */
   private def plain(value: Any): Any = value match {
     case null | _: Number | _: java.lang.Boolean => value
     case map: java.util.Map[_, _] =>

@@ -166,9 +166,9 @@ object FormatsFunction extends TableFunction("formats") {
 }
 
 /**
- * `metastore_facts(table [, files] [, newest])`: the metadata of a table that ANALYZE needs and only the JVM can read. Python reads
- * it through SQL. The first row has `facts`, JSON; each other row is one data file. With `newest => false` commits of
- * other writers do not count of which the session does not know yet.
+ * `metastore_facts(table [, files] [, newest])`: the metadata of a table that ANALYZE needs and only the JVM
+ * can read. Python reads it through SQL. The first row has `facts`, JSON; each other row is one data file.
+ * With `newest => false` the answer may lack commits of other writers that the session does not know yet.
  */
 object FactsFunction extends TableFunction("facts") {
   private val mapper = new ObjectMapper
@@ -206,7 +206,10 @@ object FactsFunction extends TableFunction("facts") {
     factsRow(facts) +: listing.files.map(row(_, partitioning))
   }
 
-  /** Properties of ours that the session's catalog has of a table: not every format keeps what TBLPROPERTIES says. */
+  /**
+   * Our properties of a table in the session's catalog: not every format stores TBLPROPERTIES in its
+   * metadata.
+   */
   private def ownProperties(session: SparkSession, table: TableIdentifier): Map[String, String] = {
     val catalog = session.sessionState.catalog
     val properties = Try(catalog.getTableMetadata(table).properties).getOrElse(Map.empty[String, String])

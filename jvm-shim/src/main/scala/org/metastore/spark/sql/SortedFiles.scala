@@ -7,10 +7,11 @@ import org.metastore.spark.statistics.values.{ColumnHistogram, SortedColumn, Sor
 import org.metastore.spark.tables.DataFile
 
 /**
- * The statistics of the data files of a partition if its rows were sorted into as many files of equally many rows.
+ * The statistics of the data files of a partition if its rows were sorted into as many files of equally many
+ * rows.
  *
  * @param columns       the columns that the rows are sorted by, each with its histogram
- * @param known         the statistics of the files as they are
+ * @param statistics    the statistics of the files as they are
  * @param isPartitioned whether partitions are not the whole table
  */
 private[sql] final class SortedFiles(
@@ -19,7 +20,7 @@ private[sql] final class SortedFiles(
     live: IndexedSeq[DataFile],
     isPartitioned: Boolean) {
 
-  /** For each file the run of its rows by the first column, and within it by the others. */
+  /** The runs of each file's rows by the first column, and within it by the next columns. */
   def runs(files: Array[Int]): Seq[List[SortedRun]] = {
     val sorted = sort(files)
     val rows = liveRows(files)
@@ -60,7 +61,9 @@ private[sql] final class SortedFiles(
     sum
   }
 
-  /** The table's values between the bounds of the files of a partition; all of them where bounds are unknown. */
+  /**
+   * The table's values between the bounds of the files of a partition; all of them where bounds are unknown.
+   */
   private def ofPartition(
       column: (String, DataType),
       whole: ColumnHistogram,
@@ -88,7 +91,7 @@ private[sql] final class SortedFiles(
 
 private[sql] object SortedFiles {
 
-  /** The places of the data files of each partition. */
+  /** The ordinals of the data files of each partition. */
   def partitions(files: IndexedSeq[DataFile]): Seq[Array[Int]] = {
     val places = files.indices.groupBy(files(_).partition)
     places.values.map(_.toArray).toSeq

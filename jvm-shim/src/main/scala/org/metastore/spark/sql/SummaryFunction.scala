@@ -9,7 +9,10 @@ import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow, ValueCount}
 import org.metastore.spark.statistics.values.{Histogram, Sparkline}
 import org.metastore.spark.tables.Leaf
 
-/** `metastore.summary(table [, file] [, at])`: one row for each column, of the table or of one of its data files. */
+/**
+ * `metastore.summary(table [, file] [, at])`: one row for each column, of the table or of one of its data
+ * files.
+ */
 object SummaryFunction extends StatisticsFunction("summary") {
 
   /** The rows of all columns; of one for a view that names it. */
@@ -60,7 +63,10 @@ object SummaryFunction extends StatisticsFunction("summary") {
     tops.toMap
   }
 
-  /** The number of data files of an analyzed snapshot that the requested one still has, and the number of its files. */
+  /**
+   * The number of an analyzed snapshot's data files that the requested one still has, and of all of its
+   * files.
+   */
   private def filesRemaining(
       context: TableContext,
       snapshot: Snapshot,
@@ -205,7 +211,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
     ResultRow.row(cells ++ scope.origin ++ lastCells: _*)
   }
 
-  /** The standard deviation of a sample; none of fewer than two values. */
+  /** The standard deviation of a sample; None for fewer than two values. */
   private def deviation(row: SummaryRow): Option[Double] = for {
     m2 <- row.get[Double]("m2")
     numbers <- row.numbers
@@ -228,13 +234,13 @@ object SummaryFunction extends StatisticsFunction("summary") {
     for ((below, above) <- row.infinities) yield below + above
 }
 
-/** Counts among the rows or files that are left of those that statistics describe, where they are known. */
+/** Counts among the live part of the rows or files that statistics describe. */
 object LiveShare {
 
   /**
-   * The number of live things among `part` of `whole` things; `None` where it is unknown.
+   * The number of live things among `part` of `total` things; `None` where it is unknown.
    *
-   * @param live how many of the whole are left; `None` where not known
+   * @param live the number of live things of all; `None` if unknown
    */
   def count(part: Long, whole: Long, live: Option[Long]): Option[Long] = {
     val isAllOrNothing = part == 0 || part == whole

@@ -27,15 +27,18 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     for (manifest <- store.manifest() if manifest.table.uuid == table.uuid)
       yield manifest.under(table.nameMapping)
 
-  /** The requested snapshot; without `at`, the one that the name points to. `None`: the table was never written. */
+  /**
+   * The requested snapshot; without `at`, the one that the name points to. `None`: the table was never
+   * written.
+   */
   def requestedSnapshot(at: Option[Literal]): Option[String] = at match {
     case None => table.current
     case Some(literal) => Some(snapshotOf(literal).getOrElse(throw unknownSnapshot(literal.toString)))
   }
 
   /**
-   * The analyzed snapshot that answers for the requested one: itself, else its nearest ancestor. Expired ancestors stand in the
-   * manifest alone: the newest of them is taken.
+   * The analyzed snapshot that answers for the requested one: itself, else its nearest ancestor. The table
+   * does not know expired ancestors any more: the newest expired snapshot of the manifest is taken.
    */
   def answeringSnapshot(requested: Option[String], isUsable: Snapshot => Boolean): Option[Snapshot] = {
     val usable = snapshots.filter(isUsable)
@@ -71,11 +74,14 @@ final class TableContext private (val name: String, val table: LakeTable, val st
       caveat)
   }
 
-  /** As `answeringSnapshot`, raising METASTORE_NO_STATISTICS. */
+  /**
+   * The answering snapshot that has statistics of columns. Raises METASTORE_NO_STATISTICS if there is none.
+   */
   def snapshotWithColumns(requested: Option[String]): Snapshot =
     answeringSnapshot(requested, TableContext.hasColumns).getOrElse(throw missing(requested))
 
-  // ANALYZE reaches the snapshot alone that the name points to: for another one the error names snapshots that were analyzed.
+  // ANALYZE reads only the snapshot that the name points to: for another one the error lists analyzed
+  // snapshots.
   private def missing(requested: Option[String]): MetastoreException = {
     val usable = for (snapshot <- snapshots if TableContext.hasColumns(snapshot)) yield snapshot.id
     def detail(subject: String) = s" of columns for $subject or one that it was made from"
@@ -86,7 +92,10 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     } else noStatistics(if (snapshots.nonEmpty) detail("this snapshot") else "")
   }
 
-  /** Analyzed snapshots, the nearest first of those that were made from the requested one, else the newest first. */
+  /**
+   * Analyzed snapshots: those after the requested one, the nearest first; if there are none, all, newest
+   * first.
+   */
   private def nearest(requested: Option[String], analyzed: Seq[String]): Seq[String] = {
     val (since, from) = table.current.iterator.flatMap(table.lineage).span(id => !requested.contains(id))
     val later = since.filter(analyzed.toSet).toList.reverse
@@ -100,7 +109,7 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   def isRequested(snapshot: Snapshot, requested: Option[String]): Boolean =
     snapshot.id == requested.getOrElse(TableContext.NeverWritten)
 
-  /** The live data files of the table as the name stands for it; files that are newer than the snapshot have no statistics. */
+  /** The table's live data files. Files that are newer than the snapshot have no statistics. */
   def liveFiles(snapshot: Snapshot): Seq[LiveFile] =
     if (isCurrent(snapshot))
       store.tableFiles(snapshot).map(file => LiveFile(file.path, file.key, file.deletes.isEmpty))
@@ -136,7 +145,10 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     Indexed.by(rows)(row => snapshot.columns(row.column).key)
   }
 
-  /** The leaves of the requested snapshot's schema, and the expressions that an analyzed one has statistics of. */
+  /**
+   * The leaves of the requested snapshot's schema, and the expressions that an analyzed one has statistics
+   * of.
+   */
   def described(requested: Option[String], snapshot: Snapshot): IndexedSeq[Leaf] = {
     val expressions =
       for (column <- snapshot.columns if column.isExpression)
@@ -154,7 +166,7 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     leaf.getOrElse(throw noLeaf(column, among, below))
   }
 
-  /** Raises METASTORE_INVALID_ARGUMENT for a column of which a snapshot stores no values. */
+  /** Raises METASTORE_INVALID_ARGUMENT for a column whose values a snapshot does not store. */
   def requireValues(leaf: Leaf, snapshot: Snapshot): Unit =
     if (snapshot.isOnlyCounted(leaf.key))
       throw MetastoreException.invalidArgument(
@@ -206,7 +218,7 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     }
 }
 
-/** A live data file; `isWhole`: all of its rows are live, and no others. */
+/** A live data file; `isWhole` if all of its rows are live, and no rows of log files. */
 final case class LiveFile(path: String, key: FileKey, isWhole: Boolean)
 
 object TableContext {
@@ -219,7 +231,7 @@ object TableContext {
   private val Shown = 5
   private val Near = 3
 
-  /** Statistics of file lists alone say nothing about columns. */
+  /** Whether a snapshot has statistics of columns: one that lists only its files has none. */
   private def hasColumns(snapshot: Snapshot): Boolean =
     snapshot.computed != "files" || snapshot.filesTotal == 0
 
@@ -231,7 +243,7 @@ object TableContext {
   def open(session: SparkSession, name: String, table: LakeTable): TableContext =
     new TableContext(name, table, store(session, table.identity))
 
-  /** Where the statistics of a table are. */
+  /** The stored statistics of a table. */
   def store(session: SparkSession, table: TableIdentity): StatisticsStore =
     StatisticsStore.open(
       table,
@@ -239,7 +251,7 @@ object TableContext {
       session.sessionState.newHadoopConf())
 }
 
-/** One column of one data file, by the deepest of the blocks that have it. */
+/** The summary of one column of one data file, from the most detailed block that has it. */
 final case class FileColumnSummary(file: TableFileRow, column: ColumnEntry, row: SummaryRow)
 
 /** The file level of the statistics, restricted to the live files of one analyzed snapshot. */
@@ -301,7 +313,10 @@ final class FileLevel(context: TableContext, snapshot: Snapshot) {
     details.toMap
   }
 
-  /** The row of `files` of the deepest block that knows a column of a data file, and the column's ordinal there. */
+  /**
+   * The row of `files` of the most detailed block with a column of a data file, and the column's ordinal
+   * there.
+   */
   def details(file: TableFileRow, key: String): Option[(DataFileRow, Int)] =
     inBlocks(Seq(file)) { (block, listed) =>
       for {
@@ -338,7 +353,10 @@ final class FileLevel(context: TableContext, snapshot: Snapshot) {
   private def ordinals(block: Block, keys: Set[String]): Set[Int] =
     block.columns.indices.filter(i => keys(block.columns(i).key)).toSet
 
-  /** Reads the blocks of some files, the least detailed first: `full` after `footer`, and in the order of the manifest. */
+  /**
+   * Reads the blocks of some files: `footer` before `full`, which is more detailed, and in the manifest's
+   * order.
+   */
   private def inBlocks[T](rows: Seq[TableFileRow])(read: (Block, Seq[DataFileRow]) => Seq[T]): Seq[T] = {
     val keys = Indexed.set(rows)(_.key)
     for {

@@ -11,11 +11,11 @@ import org.metastore.spark.contract.Contract
 import org.metastore.spark.statistics.objects.SummaryRow
 
 /**
- * A table function `metastore.<name>`, as `contract/functions.json` declares it. It never writes, and starts a job only in
- * `jobRows`.
+ * A table function `metastore.<name>`, as `contract/functions.json` declares it. It never writes, and starts
+ * a job only in `jobRows`.
  *
- * The rows are made when the query is analyzed, so that a view is as new as the query that reads it. A thread of its own makes
- * them, while no lock of Spark is held.
+ * The rows are read when the query is analyzed, so that a view is as new as the query that reads it. A
+ * separate thread reads them, without a lock of Spark.
  */
 abstract class TableFunction(override val name: String) extends FunctionSignature {
   protected val declared: JsonNode = TableFunction.declared(name)
@@ -34,10 +34,10 @@ abstract class TableFunction(override val name: String) extends FunctionSignatur
     })
   }
 
-  /** One sentence for `metastore.help()`. */
+  /** The sentence about it in `metastore.help()`. */
   def meaning: String = declared.get("meaning").asText
 
-  /** Whether our own Python alone calls it: it is not listed. */
+  /** Whether only our own Python calls it: it is not listed. */
   def isInternal: Boolean = declared.path("internal").asBoolean
 
   /** The groups of settings that must have valid values. */
@@ -49,7 +49,7 @@ abstract class TableFunction(override val name: String) extends FunctionSignatur
   def isLimited: Boolean = declared.path("limited").asBoolean(true)
 
   /**
-   * Makes the rows when the statement is executed; None where they are made when it is analyzed.
+   * Returns a function that reads the rows when the statement is executed; None if they are read in analysis.
    *
    * @throws MetastoreException an error that is reported at once
    */

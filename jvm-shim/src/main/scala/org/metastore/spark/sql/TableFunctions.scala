@@ -51,8 +51,8 @@ object TableFunctions {
   def named(name: String): TableFunction = all.find(_.name == name).get
 
   /**
-   * Makes the functions built-ins of Spark: persistent views refuse injected ones, which count as temporary. The registry is
-   * the JVM's, so this is done once however many sessions there are.
+   * Makes the functions built-ins of Spark: persistent views refuse injected ones, which count as temporary.
+   * The registry is the JVM's, so this is done once however many sessions there are.
    */
   def register(): Unit = all.foreach { function =>
     val identifier = FunctionIdentifier(s"metastore_${function.name}")

@@ -15,8 +15,9 @@ import org.metastore.spark.statistics.objects.{SummaryRow, ValueCount}
 import org.metastore.spark.statistics.values.Histogram
 
 /**
- * A view of the data source for a table's name, as `contract/functions.json` declares it. The names of the output columns select
- * the fields of its rows: those of the table function that it shows, or its own, and stored statistics.
+ * A view of the data source for a table's name, as `contract/functions.json` declares it. The names of the
+ * output columns select the fields of its rows: those of its table function, or its own, and stored
+ * statistics.
  */
 private[sql] final class View private (declared: JsonNode) {
   private type Fields = String => Option[Any]

@@ -17,7 +17,10 @@ import org.metastore.spark.statistics.columns.{FileList, FileSetStatistics}
 import org.metastore.spark.statistics.values.{ColumnHistogram, SortedRun}
 import org.metastore.spark.tables.{DataFile, Leaf}
 
-/** `metastore.whatif(query [, sorted_by] [, statistics])`: one row for each scan, with the number of files that it would read. */
+/**
+ * `metastore.whatif(query [, sorted_by] [, statistics])`: one row for each scan, with the number of files
+ * that it would read.
+ */
 object WhatIfFunction extends TableFunction("whatif") {
   private val Name = "(?:`[^`]*`|[^,`])+".r
   private val SortedBy = "sorted_by"
@@ -33,7 +36,7 @@ object WhatIfFunction extends TableFunction("whatif") {
       yield row(scan, decision, prospect)
   }
 
-  /** Finds the prospect of a scan of a table, if the table were as the call says. */
+  /** Finds the prospect of a scan for the table that the call describes. */
   private type Imagination = (ScanDecision, TableContext) => Prospect
 
   private def imagination(session: SparkSession, call: Arguments): Imagination =
@@ -95,7 +98,7 @@ private final case class Prospect(files: Option[Long], method: String, isExact: 
 
 private object Prospect {
 
-  /** Whether a scan was left alone only because there was nothing to choose files by. */
+  /** Whether a scan was not pruned only because there was nothing to choose files by. */
   def isPlain(why: Reason): Boolean = plain.contains(why.code)
 
   private val plain = Set(
@@ -105,19 +108,19 @@ private object Prospect {
     ReasonCode.TopKOverlap,
     ReasonCode.TopKUnknown)
 
-  /** The number of files that a scan reads now; None where it was left alone before they were listed. */
+  /** The number of files that a scan reads now, or None if its files were not listed. */
   def now(decision: ScanDecision): Option[Long] = decision.outcome match {
     case Left(why) if decision.files.length == 0 && why.code != ReasonCode.AnsweredByFormat => None
     case _ => Some(decision.after.toLong)
   }
 
-  /** The prospect of a scan that cannot be imagined; a table without a column of that name stays as it is. */
+  /** The prospect of a scan that failed. A table without the named column would be read as now. */
   def unknown(decision: ScanDecision, why: MetastoreException): Prospect = {
     val files = if (why.code == "METASTORE_COLUMN_NOT_FOUND") now(decision) else None
     Prospect(files, why.getMessage, isExact = false)
   }
 
-  /** The most files that a scan would read with statistics: they are not known before they are computed. */
+  /** The most files that a scan would read with statistics of some columns, before they are computed. */
   def withStatistics(
       session: SparkSession,
       context: TableContext,
@@ -138,9 +141,10 @@ private object Prospect {
 }
 
 /**
- * A table as if the rows of each partition were sorted into as many files, with equally many rows each. A scan's filter is put to
- * these files. Their statistics are taken to be the runs of the columns that sort them; a condition that excludes each file of a
- * partition as it is now excludes these files, too.
+ * A table as if the rows of each partition were sorted into as many files, with equally many rows each.
+ *
+ * A scan's filter is evaluated for these files. Their statistics are the runs of the columns that sort them.
+ * A condition that now excludes every file of a partition excludes these files, too.
  */
 private final class SortedTable(
     session: SparkSession,

@@ -30,7 +30,7 @@ private[statistics] final class StatisticsReaders(
     val manifest: Manifest,
     val budget: Budget)
 
-/** Columns of the blocks that a query uses: read once for all of its files, in whatever parts they are asked for. */
+/** Columns of the blocks that a query uses. Each part is read once for all of the query's files. */
 private[statistics] final class QueryColumns(readers: StatisticsReaders) {
   import readers.{blocks, budget}
 

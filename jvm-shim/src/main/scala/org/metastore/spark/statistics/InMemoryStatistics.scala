@@ -14,7 +14,7 @@ import org.metastore.spark.statistics.objects.{Block, Encoding, Fill, ObjectRef,
 import org.metastore.spark.statistics.values.{FileValues, ListValues}
 
 /**
- * Statistics of a few files that are given instead of read: for questions of the kind "would a file like this be skipped?". They
+ * Statistics of a few files from memory, for questions of the kind "would a file like this be skipped?". They
  * pass the same checks as stored ones.
  *
  * @param rows   of each file; -1 is unknown

@@ -28,11 +28,13 @@ import org.metastore.spark.statistics.values.{HistogramReader, RankReader, Value
 import org.metastore.spark.statistics.zones.ZoneReader
 
 /**
- * Reads the statistics of one table: `<table location>/_metastore/` or a folder of a central store. Never writes.
+ * Reads the statistics of one table: `<table location>/_metastore/` or a folder of a central store. Never
+ * writes.
  *
- * Everything read is verified against the manifest's digests before it is decoded, and decoded values stay in the driver's
- * cache. Methods without `Either` raise a [[StatisticsException]] for damaged or too new statistics, and `IOException` where the
- * storage cannot be read: SQL functions let the user see it. Planning uses [[planning]], which never throws.
+ * Everything read is verified against the manifest's digests before it is decoded, and decoded values stay in
+ * the driver's cache. Methods without `Either` raise a [[StatisticsException]] for damaged or too new
+ * statistics, and `IOException` where the storage cannot be read: SQL functions let the user see it. Planning
+ * uses [[planning]], which never throws.
  */
 final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, refreshMillis: Long) {
   private lazy val files = openFiles()
@@ -52,8 +54,8 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
    *
    * @param tableUuid   uuid of the table that is planned; statistics of another one are refused
    * @param limitMillis the time for reading in this query, from now on; past it columns are unknown
-   * @param version     fingerprint of the statistics with which the query began, which are used as long as they are in memory;
-   *                    else the newest ones are
+   * @param version     fingerprint of the statistics with which the query began, which are used as long as
+   *                    they are in memory; else the newest ones are
    * @param nameMapping the table's name mapping
    */
   def planning(
@@ -64,11 +66,13 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
     begin(tableUuid, limitMillis, limitMillis, version, nameMapping)(limitMillis)
 
   /**
-   * As [[planning]], of several tables side by side: begins to look for the statistics.
+   * Begins to look for the statistics that [[planning]] returns, so that several tables are looked up side by
+   * side.
    *
    * @param leftMillis  time after which the look-up is given up, even if nobody waits for it
    * @param limitMillis time that the query may wait in all, for reasons
-   * @return waits for the statistics; its argument is the time for waiting, and for reading in this query from then on
+   * @return waits for the statistics; its argument is the time for waiting, and for reading in this query
+   *         from then on
    */
   def begin(
       tableUuid: String,
@@ -150,8 +154,8 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
   }
 
   /**
-   * Values of a column in a `frequencies` or `table-frequencies` object, most frequent first; values with their data files in the
-   * object's order.
+   * Values of a column in a `frequencies` or `table-frequencies` object, most frequent first; values with
+   * their data files in the object's order.
    *
    * @param file ordinal of a data file in the object; `None` at table level
    * @param few  only those in the first row group, which holds the ten most frequent
@@ -188,7 +192,8 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
     }.toMap
 
   /**
-   * Exact quantiles of a column: of p among n values that are neither null nor NaN the value of rank max(1, ceil(p n)).
+   * Exact quantiles of a column: of p among n values that are neither null nor NaN the value of rank max(1,
+   * ceil(p n)).
    *
    * @param ranks  of the snapshot
    * @param column its ordinal in the snapshot
@@ -214,11 +219,11 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
 }
 
 object StatisticsStore {
-  // what is kept of one that is no longer the newest; the newest counts with the log
+  // The weight of a version that is no longer the newest; the newest counts with the log.
   private val BytesOfVersion = 16L << 10
 
   /**
-   * Opens the statistics kept in the folder `root`, any URI that Hadoop reads; reads nothing yet.
+   * Opens the statistics in the folder `root`, any URI that Hadoop reads. Reads nothing yet.
    *
    * {{{
    * StatisticsStore.open("/warehouse/db/t/_metastore", spark.sessionState.newHadoopConf()).manifest()

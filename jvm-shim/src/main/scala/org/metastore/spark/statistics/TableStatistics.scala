@@ -14,7 +14,8 @@ import org.metastore.spark.statistics.values.ColumnHistogram
 import org.metastore.spark.statistics.zones.{Zone, ZoneJoin, ZoneReader}
 
 /**
- * One version of a table's statistics, as planning needs it. Thread-safe; what was read stays in the driver's cache.
+ * One version of a table's statistics, as planning needs it. Thread-safe; what was read stays in the driver's
+ * cache.
  *
  * {{{
  * StatisticsStore.open(root, hadoopConf).planning(uuid, limit) match {
@@ -30,10 +31,15 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
 
   def manifest: Manifest = readers.manifest
 
-  /** Digest of the manifest: equal fingerprints mean equal statistics. Belongs into equals/hashCode of pruned scans. */
+  /**
+   * Digest of the manifest: equal fingerprints mean equal statistics. Belongs into equals/hashCode of pruned
+   * scans.
+   */
   def fingerprint: String = manifest.fingerprint
 
-  /** Columns of an analyzed snapshot whose distinct values were counted over the table, by key. Never throws. */
+  /**
+   * Columns of an analyzed snapshot whose distinct values were counted over the table, by key. Never throws.
+   */
   def distinct(snapshot: Snapshot): Either[Reason, Map[String, TableDistinct]] = snapshot.summary match {
     case None => Right(Map.empty)
     case Some(ref) =>
@@ -44,7 +50,7 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
   }
 
   /**
-   * How the values of columns are spread over the rows of an analyzed snapshot, as far as it is known. Never throws.
+   * The stored histograms of columns of an analyzed snapshot. Never throws.
    *
    * @param columns keys and types: they are read side by side
    */
@@ -56,7 +62,10 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
     histograms.toMap
   }
 
-  /** Begins to read the objects that `distinct` and `histograms` need, beside other reads; the result waits for them. */
+  /**
+   * Begins to read the objects that `distinct` and `histograms` need, beside other reads; the result waits
+   * for them.
+   */
   def beginHistograms(snapshot: Snapshot, columns: Seq[(String, DataType)]): () => Unit = {
     val missing = histogramsOf(snapshot, columns).filter(_.entry.find.isEmpty)
     val reads = readers.histograms.firstReads(snapshot, missing.map(_.ordinal))
@@ -81,7 +90,7 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
   /**
    * Joins the statistics with the files of a scan; cached by the list's identity. Never throws.
    *
-   * @param columns keys and types of columns that are going to be asked for: they are read meanwhile
+   * @param columns keys and types of the columns that will be needed: they are read meanwhile
    */
   def forFiles(files: FileList, columns: Seq[(String, DataType)]): FileSetStatistics = {
     val query = new QueryColumns(readers)
@@ -91,7 +100,7 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
 
   private def join(files: FileList, query: QueryColumns, columns: Seq[(String, DataType)]): FileJoin = {
     val joining = new FileJoiner(reader, readers.zones, manifest, files, budget).begin()
-    // Of larger blocks only few of the files may be known, if any: they are read once that is certain.
+    // A larger block may know few of the files, or none: its columns are read once that is certain.
     val small = manifest.blocks.filter(_.files.rows <= 2L * files.length)
     val (zoned, others) = small.partition(_.zones.nonEmpty)
     query.zones.load(zoned, columns)
@@ -108,7 +117,7 @@ private final case class WantedHistogram(
     ordinal: Int,
     entry: CacheEntry[Option[ColumnHistogram]])
 
-/** A large block whose zones may be among the files of a scan, with its place among the blocks. */
+/** A large block whose zones may be zones of the scan's files, with its index in the list of blocks. */
 private final case class ZonedBlock(place: Int, join: ZoneJoin)
 
 /** Looks for the files of a scan in the blocks of one version of the statistics. */

@@ -4,8 +4,9 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier}
 
 /**
- * The catalogs of a session, by Spark's `CatalogManager`: a class up to Spark 4.2, a trait since 4.3. A call that the compiler
- * makes to a class fails on a trait, and one build of the shim serves both, so its methods are called by name.
+ * The catalogs of a session, by Spark's `CatalogManager`: a class up to Spark 4.2, a trait since 4.3. A call
+ * that the compiler makes to a class fails on a trait, and one build of the shim serves both, so its methods
+ * are called by name.
  */
 final class Catalogs private (manager: AnyRef) {
 

@@ -2,7 +2,10 @@ package org.metastore.spark.tables
 
 import java.lang.reflect.{InvocationHandler, Method, Modifier, Proxy}
 
-/** Stands before an object of a table format: every call goes to the delegate, except those that a subclass answers. */
+/**
+ * A stand-in for an object of a table format: it forwards every call to the delegate, unless a subclass
+ * answers it.
+ */
 private[spark] abstract class DelegateProxy(val delegate: AnyRef) extends InvocationHandler {
 
   /** The part of equality beside the delegate: plans are reused and cached by equality. */
@@ -32,7 +35,10 @@ private[spark] abstract class DelegateProxy(val delegate: AnyRef) extends Invoca
 
 private[spark] object DelegateProxy {
 
-  /** The stand-in for a delegate, with all of the delegate's public interfaces, in the delegate's own class loader. */
+  /**
+   * The stand-in for a delegate, with all of the delegate's public interfaces, in the delegate's own class
+   * loader.
+   */
   def create[A](handler: DelegateProxy, as: Class[A]): A = {
     val loader = handler.delegate.getClass.getClassLoader
     val visible =
@@ -40,7 +46,7 @@ private[spark] object DelegateProxy {
     as.cast(Proxy.newProxyInstance(loader, visible.toArray, handler))
   }
 
-  /** The object for which a stand-in of ours stands; any other object itself. */
+  /** The delegate of a stand-in of ours; any other object itself. */
   def unwrap[A <: AnyRef](any: A): A = fromProxy(any).fold(any)(_.delegate.asInstanceOf[A])
 
   /** The handler behind an object, if it is one of our stand-ins. */

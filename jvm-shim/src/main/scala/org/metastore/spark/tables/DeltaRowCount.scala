@@ -3,9 +3,9 @@ package org.metastore.spark.tables
 import com.fasterxml.jackson.core.{JsonFactory, JsonParser, JsonToken}
 
 /**
- * The rows of a data file as the statistics in Delta's log count them.
+ * The row count of a data file in the statistics of Delta's log.
  *
- * Delta's own method reads the bounds of all columns of each file to tell them. Writers put the count first.
+ * Delta's own method parses the bounds of all columns of each file to get it. Writers put the count first.
  */
 private[tables] object DeltaRowCount {
   private val Field = "numRecords"

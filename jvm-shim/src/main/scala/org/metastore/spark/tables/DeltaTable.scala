@@ -18,8 +18,8 @@ import org.metastore.spark.reason.{Indexed, Optional}
 import org.metastore.spark.statistics.objects.{HadoopFiles, StoreFiles}
 
 /**
- * A Delta table at the version that its name stands for, by reflection on Delta's own log and snapshots: whatever Delta
- * reads (checkpoints of any kind, coordinated commits, deletion vectors) is read by Delta.
+ * A Delta table at the version that its name stands for, by reflection on Delta's own log and snapshots:
+ * whatever Delta reads (checkpoints of any kind, coordinated commits, deletion vectors) is read by Delta.
  */
 final class DeltaTable private (head: AnyRef) extends LakeTable {
   import DeltaTable.{FieldId, MappingMode}
@@ -59,7 +59,9 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
     DeltaTable.walk(schema(snapshot)).map(_.toLeaf)
 
-  /** Columns by which the files are partitioned, as the log names them, to the names in the table's schema. */
+  /**
+   * Columns by which the files are partitioned, as the log names them, to the names in the table's schema.
+   */
   private def partitionNames(schema: StructType): Map[String, String] =
     Indexed.entries(schema.fields)(field => DeltaTable.physicalName(field) -> field.name)
 
@@ -73,7 +75,9 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
     added.toSeq.map(file(_, names)).sortBy(_.live.path)
   }
 
-  /** Delta spreads the state of the smallest table over 50 partitions: a task for each core reads all of them. */
+  /**
+   * Delta spreads the state of the smallest table over 50 partitions: a task for each core reads all of them.
+   */
   private def collect(state: Dataset[AnyRef]): Array[AnyRef] =
     state.coalesce(state.sparkSession.sparkContext.defaultParallelism).collect()
 
@@ -189,7 +193,7 @@ object DeltaTable extends TableFormat {
     command.getClass.getName.startsWith(s"${IndexPackage}commands.") && writes(command.getClass.getSimpleName)
   override val sink: Option[String] = Some("DeltaSink")
 
-  /** As they are known here: whoever writes reads the log as well. */
+  /** The properties in the log's last snapshot in memory, which the writer has just read. */
   override def propertiesAt(
       session: SparkSession,
       path: Path,
@@ -209,7 +213,10 @@ object DeltaTable extends TableFormat {
     new DeltaTable(Reflection.call[AnyRef](table, "initialSnapshot"))
   }
 
-  /** Whether a relation reads a Delta table as Delta's analysis leaves it: at one version, before any file was chosen. */
+  /**
+   * Whether a relation is the one that Delta's analysis makes: one version of a table, before any file was
+   * chosen.
+   */
   def is(relation: HadoopFsRelation): Boolean =
     relation.location.getClass.getName == s"${IndexPackage}files.TahoeLogFileIndex"
 
@@ -229,8 +236,8 @@ object DeltaTable extends TableFormat {
   }
 
   /**
-   * The key of a column or of a field inside structs, in a schema that knows the physical names; None inside lists and maps, and
-   * for unknown names.
+   * The key of a column or of a field inside structs, in a schema that has the physical names. None inside
+   * lists and maps, and for unknown names.
    */
   def key(schema: StructType, path: Seq[String], same: (String, String) => Boolean): Option[String] = {
     def names(struct: StructType, left: Seq[String]): Option[Vector[String]] =

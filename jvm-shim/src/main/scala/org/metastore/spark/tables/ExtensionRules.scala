@@ -6,7 +6,9 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkOptimizer, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 
-/** The rules of a session that may be somebody's policy, wherever `SparkSessionExtensions` put them, applied to a plan. */
+/**
+ * Applies the rules of a session that may be somebody's policy, wherever `SparkSessionExtensions` put them.
+ */
 private[spark] final class ExtensionRules(session: SparkSession) {
   private val state = session.sessionState
   private val own = state.optimizer.asInstanceOf[SparkOptimizer]
@@ -27,7 +29,7 @@ private[spark] final class ExtensionRules(session: SparkSession) {
     !isPlanned(ReturnAnswer(optimized)) && !optimized.exists(isPlanned(_))
   }
 
-  /** Whether rules for physical plans, which are rare, leave one as it is. */
+  /** Whether no rule for physical plans changes one. */
   def leavePhysical(physical: => SparkPlan): Boolean = {
     val adaptive = state.adaptiveRulesHolder
     val columnar = selectRules(state.columnarRules).flatMap(rule =>
@@ -43,14 +45,16 @@ private[spark] final class ExtensionRules(session: SparkSession) {
       optimizer.execute(applyAll(optimizer.normalizations, plan)) +: optimizer.beforePushDown.toSeq
     })
 
-  /** Spark compares each column with all others to read parts of structs, which takes seconds for thousands of columns. */
+  /** Switches the pruning of nested fields off: it takes seconds for thousands of columns. */
   private def withoutNestedPruning[T](optimize: => T): T = {
     val conf = SQLConf.get.clone()
     conf.setConf(SQLConf.NESTED_SCHEMA_PRUNING_ENABLED, false)
     SQLConf.withExistingConf(conf)(optimize)
   }
 
-  /** Applies the optimizer's rules to a plan that was not optimized: Spark's may take away what they look for. */
+  /**
+   * Applies policies to a plan before Spark's own rules, which may remove the nodes that a policy looks for.
+   */
   def rewrite(plan: LogicalPlan): LogicalPlan = AnalysisHelper.allowInvokingTransformsInAnalyzer {
     val rules =
       own.extendedOperatorOptimizationRules ++ own.preCBORules ++ state.experimentalMethods.extraOptimizations
@@ -67,8 +71,8 @@ private[spark] final class ExtensionRules(session: SparkSession) {
   private val noPolicies = TableFormats.all.flatMap(_.rules) ++
     Seq("org.metastore.", "org.apache.comet.", "org.apache.gluten.", "com.nvidia.spark.rapids.")
 
-  // Variants are read in parts by a projection that is none of a policy's. To say how a scan is divided,
-  // Iceberg lists all data files.
+  // The first rule adds a projection, which is no policy's. For the second, a table format may list all data
+  // files.
   private val leftOut = Set("PushVariantIntoScan$", "V2ScanPartitioningAndOrdering$")
 
   private final class RecordingOptimizer(withPolicies: Boolean)

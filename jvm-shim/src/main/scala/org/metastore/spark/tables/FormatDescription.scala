@@ -29,7 +29,7 @@ final class FormatDescription private (val name: String, entry: JsonNode) {
   /** A class that is in every jar of the format. */
   val knownClass: Option[String] = text("shown_by")
 
-  /** A class whose method `version` says which release it is, where the jar's manifest does not. */
+  /** A class whose method `version` returns the release, if the jar's manifest does not have it. */
   val versionClass: Option[String] = text("version_class")
 
   private def text(field: String): Option[String] = Option(entry.get(field)).map(_.asText)

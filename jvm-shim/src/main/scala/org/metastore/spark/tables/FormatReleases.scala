@@ -4,10 +4,10 @@ import scala.util.Try
 
 import org.metastore.spark.reason.{Indexed, Reason, ReasonCode, ReasonedFailure}
 
-/** A table format as it is on the class path; `version` is None where its jar does not tell. */
+/** A table format on the class path; `version` is None if its jar does not have one. */
 final case class Release(format: FormatDescription, version: Option[String]) {
 
-  /** The reason to leave its tables alone: it is older than any release whose members and meaning we know. */
+  /** The reason to leave its tables alone: it is older than the releases whose members we know. */
   lazy val refusal: Option[Reason] = // asked for each scan of each plan
     for (found <- version if FormatReleases.isBefore(found, format.oldest))
       yield needs(format.oldest, found)
@@ -22,7 +22,7 @@ final case class Release(format: FormatDescription, version: Option[String]) {
     Reason(ReasonCode.NeedsRelease, "needed" -> s"${format.title} $releases", "found" -> found)
 }
 
-/** The releases of table formats that are found, and which of them are known. */
+/** The releases of the table formats on the class path. */
 object FormatReleases {
   private lazy val formats = FormatDescription.all.filter(_.packages.nonEmpty)
 

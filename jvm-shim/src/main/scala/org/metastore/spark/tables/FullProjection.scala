@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 /** Recognizes projections that show all columns of the table below. */
 private[spark] object FullProjection {
 
-  /** Whether it shows every column, each as it is or as Spark itself pads CHAR when it reads. */
+  /** Whether it shows every column, unchanged or padded as Spark pads CHAR when it reads. */
   def isFull(columns: Seq[NamedExpression], child: LogicalPlan): Boolean = {
     val shown = columns.flatMap(readOf)
     shown.length == columns.length && child.outputSet.subsetOf(AttributeSet(shown))

@@ -19,7 +19,7 @@ import org.metastore.spark.statistics.cache.StatisticsCache
 /** The columns that a relation shows, and the names that the data files of its table have for them. */
 private[spark] final class HudiColumns private (schema: StructType, history: Option[SchemaHistory]) {
 
-  /** Readers look for columns by their names, or, where the table's schema was changed by schema-on-read, by their ids. */
+  /** The leaves of the schema. Their keys are names; after a change by schema-on-read, names for ids. */
   lazy val leaves: IndexedSeq[Leaf] =
     for (leaf <- Leaf.walk(schema, _.name)) yield {
       val key = history.fold[Seq[String]](leaf.names)(_.key(leaf.path, leaf.field.dataType))
@@ -53,7 +53,7 @@ private[spark] final class HudiColumns private (schema: StructType, history: Opt
   }
 }
 
-/** Names of columns in a data file by key, and what is known of the other columns. */
+/** Names of columns in a data file by key, and the constants of the columns that the file lacks. */
 private[spark] final case class ColumnsInFile(names: Map[String, String], others: FileConstants)
 
 /** The name of a column in a data file. */
@@ -120,12 +120,17 @@ private final case class NameChange(since: Long, name: String)
 /**
  * The schemas of a table that schema-on-read has changed.
  *
- * Statistics of a column in a file depend on the file and on the column's key alone, whenever the file was analyzed: a key is
- * the name that every schema gives to this column and to no other, or the list of its names with their instants.
+ * A key must mean the same column for ever: statistics of a file are found by the key, whenever the file was
+ * analyzed. A column has a key of one of three forms:
  *
- * @param query   the schema by which a relation reads
- * @param known   all schemas of the table
- * @param history the schemas among which readers look for that of a file, oldest first
+ *  - `a`: every schema calls this column `a`, and no other column; a nested column has one type in all of
+ *    them;
+ *  - `"", "100=a", "200=b"`: the column was called `a` from instant 100 on, and `b` from instant 200 on;
+ *  - `"", "s", "x"`: the path of a column, if it is nested and was changed, or if its names are unknown.
+ *
+ * @param query    the schema by which a relation reads
+ * @param known    all schemas of the table
+ * @param history  the schemas among which readers look for that of a file, oldest first
  */
 private final class SchemaHistory(
     query: AnyRef,
@@ -158,7 +163,11 @@ private final class SchemaHistory(
     else nameInFile(id, changes, instant, schema.get)
   }
 
-  // Readers ask the commit of a file first, as long as it is not archived, and a commit may have begun before a change.
+  /**
+   * The column's name by the schema in the file's commit, if the history says the same. Readers take the
+   * schema from the commit until it is archived, and from the history afterwards. The two differ if the
+   * commit began before a change of the schema.
+   */
   private def nameInFile(id: Int, changes: Seq[NameChange], instant: Long, schema: AnyRef): NameInFile = {
     def findField(by: AnyRef) = Option(Reflection.call[AnyRef](schema, "findField", by))
     // Where a file has another column of the name, readers look for a name that no column has.
@@ -224,7 +233,7 @@ private object SchemaHistory {
       metaClient)
 }
 
-/** The files in which schema-on-read keeps the schemas that a table has had; each has those of the one before. */
+/** The files in which schema-on-read stores the schemas of a table; each file repeats the earlier schemas. */
 private object SchemaFiles {
   private val Ending = ".schemacommit"
   private val BytesOfName = 200L
@@ -243,7 +252,7 @@ private object SchemaFiles {
     }
   }
 
-  /** The newest instant, if the query reads it: a query of an older one may see names that were given later. */
+  /** The newest instant, if the query reads it: a query of an older one may see later names. */
   private def newestInstant(index: FileIndex): Option[AnyRef] =
     if (HudiMembers.asOf(index).isDefined) None
     else Reflection.option[AnyRef](Reflection.call[AnyRef](index, "getLatestCompletedInstant"))

@@ -19,8 +19,8 @@ import org.apache.spark.sql.types.{StringType, StructField, StructType}
 import org.metastore.spark.reason.{Indexed, Optional, Reason, ReasonCode}
 
 /**
- * A Hudi table at the instant that its name stands for, by reflection on Hudi's own file index: whatever Hudi reads
- * (table versions, archived timelines, the metadata table) is read by Hudi. Its snapshots are instants.
+ * A Hudi table at the instant that its name stands for, by reflection on Hudi's own file index: whatever Hudi
+ * reads (table versions, archived timelines, the metadata table) is read by Hudi. Its snapshots are instants.
  */
 final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   import Reflection.call
@@ -118,7 +118,7 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   override def properties: Map[String, String] =
     call[java.util.Map[String, String]](config, "propsMap").asScala.toMap
 
-  /** The columns whose values stand in paths alone; data files have the values of all others. */
+  /** The columns whose values are only in paths; data files have the values of all other columns. */
   override def partitionColumns: Seq[String] =
     if (properties.getOrElse(HudiTable.Dropped, "false").equalsIgnoreCase("true"))
       HudiTable.partitionColumns(index)
@@ -182,7 +182,10 @@ object HudiTable extends TableFormat {
   /** Whether Spark's table is a Hudi table: Hudi shows those that allow schema-on-read. */
   override def is(table: Table): Boolean = table.getClass.getName == TableClass
 
-  /** Whether a relation reads a Hudi table as of one instant; changes between instants are read by other indexes. */
+  /**
+   * Whether a relation reads a Hudi table as of one instant; changes between instants are read by other
+   * indexes.
+   */
   def is(relation: HadoopFsRelation): Boolean = relation.location.getClass.getName == IndexClass
 
   override def open(relation: LogicalRelation): Option[LakeTable] = relation.relation match {
@@ -250,7 +253,9 @@ object HudiTable extends TableFormat {
     new HudiTable(relation)
   }
 
-  /** Passes a relation that does not read a Hudi table by relations of its own kind, which show no file index. */
+  /**
+   * Passes a relation that does not read a Hudi table by relations of its own kind, which show no file index.
+   */
   private def requireIndex(relation: AnyRef): Unit =
     if (RelationsWithoutIndex(relation.getClass.getName)) {
       val found = FormatReleases.version(relation).getOrElse("an older one")

@@ -10,7 +10,8 @@ private[tables] object IcebergCatalogs {
   private val Util = "org.apache.iceberg.spark.Spark3Util"
 
   /**
-   * Loads a table and leaves the one alone that the catalog keeps; None of a path, or where Spark's catalog has none of Iceberg's.
+   * Loads a table past the catalog's cache. None for a path, or if Spark's catalog has no catalog of Iceberg
+   * behind it.
    */
   def load(catalog: CatalogPlugin, identifier: Identifier): Option[AnyRef] =
     for {

@@ -10,11 +10,11 @@ import org.metastore.spark.reason.Optional
 /**
  * Names the delete files of a data file by one short digest: with the same digest the same rows are deleted.
  *
- * Many data files share their delete files, and Iceberg gives the same object for each: a delete file is hashed once, and the
- * digest is the sum of the hashes, so that the order does not matter. Lists often share long runs: [[DeleteSums]] adds such a run
- * by one subtraction, and its files are only compared.
+ * Many data files share their delete files, and Iceberg gives the same object for each: a delete file is
+ * hashed once. The digest is the sum of the hashes, so that the order does not matter. Lists often share long
+ * runs: [[DeleteSums]] adds such a run by one subtraction, and only compares its files.
  *
- * @param nameMapping which columns files without field ids have: it decides what equality deletes compare
+ * @param nameMapping the columns of files without field ids: it decides which values equality deletes compare
  */
 final private class IcebergDeletes(nameMapping: Option[String]) {
   import IcebergDeletes._
@@ -42,7 +42,7 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
     }
   }
 
-  /** Remembers a list. Data files that share a list follow each other, so that only a limited number of lists is kept. */
+  /** Remembers a list. Data files that share a list follow each other, so that a few lists suffice. */
   private def remember(deletes: Array[AnyRef], list: DeleteList): Unit = {
     entries += deletes.length
     if (entries > MostEntries) {
@@ -60,7 +60,7 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
     DeleteFile(isEquality, DeleteFile.hash(s"${IcebergMembers.pathOf(delete)}\n${place(delete)}\n$meaning"))
   }
 
-  /** The place of a deletion vector in its file, which holds many. */
+  /** The byte range of a deletion vector in its file, which holds many vectors; else empty. */
   private def place(delete: AnyRef): String =
     if (!IcebergMembers.isVector(delete)) ""
     else s"${call[AnyRef](delete, "contentOffset")}+${call[AnyRef](delete, "contentSizeInBytes")}"
@@ -69,8 +69,8 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
 /**
  * Sums of the hashes of lists of delete files.
  *
- * Delete files are kept in the order of the lists, with the sums up to each. Of a run that a list shares with an earlier one only
- * the first file is looked up.
+ * Delete files are stored in the order of the lists, with the sums up to each. If a list shares a run with an
+ * earlier one, only the run's first file is looked up.
  */
 final private class DeleteSums(describe: AnyRef => DeleteFile) {
   import DeleteSums._
@@ -107,7 +107,7 @@ final private class DeleteSums(describe: AnyRef => DeleteFile) {
     }
   }
 
-  /** The end of the run that begins at a place and equals the list from an entry on. */
+  /** The end of the run of files from `start` on that equals the list from `from` on. */
   private def endOfRun(place: Int, list: Array[AnyRef], from: Int): Int = {
     val most = math.min(length, place + list.length - from)
     var end = place + 1
@@ -123,7 +123,7 @@ final private class DeleteSums(describe: AnyRef => DeleteFile) {
     }
   }
 
-  /** The sum of the files before a place. */
+  /** The sum of the files before an index. */
   private def sumTo(place: Int, word: Int): Long =
     if (place == 0) 0L else sums((place - 1) * DeleteFile.Words + word)
 
@@ -159,10 +159,12 @@ final private class DeleteSums(describe: AnyRef => DeleteFile) {
 private object DeleteSums {
   private val FirstRoom = 1024
 
-  /** A list made of more runs is kept as a whole, for later lists that are like it. */
+  /** A list of more runs is stored once more as one run, for later lists like it. */
   private val MostParts = 64
 
-  /** Most kept entries, before the last list is added: about 70 MB, and twice as much while the arrays grow. */
+  /**
+   * Most stored files, before the last list is added: about 70 MB, and twice as much while the arrays grow.
+   */
   private val MostKept = 1 << 20
 }
 

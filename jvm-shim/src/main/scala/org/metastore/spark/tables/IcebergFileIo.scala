@@ -9,11 +9,11 @@ import org.apache.hadoop.fs.Path
 import org.metastore.spark.statistics.objects.{OpenFile, StoreFile, StoreFiles}
 
 /**
- * Files beside an Iceberg table, read by the table's own FileIO: it has the keys that the catalog handed out with the table,
- * renews them, and signs requests as the catalog asks.
+ * Files beside an Iceberg table, read by the table's own FileIO. It has the keys that the catalog handed out
+ * with the table, renews them, and signs requests if the catalog requires it.
  */
 private[tables] final class IcebergFileIo private (table: AnyRef) extends StoreFiles {
-  // The table is kept as well: catalogs close a FileIO when its table is no longer in use.
+  // The table stays referenced, too: catalogs close a FileIO when its table is no longer in use.
   private val io = Reflection.call[AnyRef](table, "io")
 
   import IcebergFileIo._
@@ -32,7 +32,8 @@ private[tables] final class IcebergFileIo private (table: AnyRef) extends StoreF
   /**
    * The properties of the FileIO for a location, with the keys that open it now.
    *
-   * A catalog may hand out keys for some prefixes apart: those of the longest prefix of the location count.
+   * A catalog may hand out separate keys for some prefixes: those of the longest prefix of the location
+   * count.
    */
   def properties(location: String): Map[String, String] = {
     val own =
@@ -43,10 +44,10 @@ private[tables] final class IcebergFileIo private (table: AnyRef) extends StoreF
     else own ++ mapOf(ofLocation.maxBy(prefixOf(_).length), "config")
   }
 
-  /** The prefixes for which the catalog hands out keys apart; one of all buckets, such as `s3`, is none. */
+  /** The prefixes with keys of their own, without those of all buckets, such as `s3`. */
   def prefixes: Seq[String] = credentials.map(prefixOf).filter(_.split("/").length > 2)
 
-  /** The FileIO that reads what lies at a location. */
+  /** The FileIO that reads a location. */
   def reader(location: String): AnyRef = readerOf(io, location)
 
   private def credentials: Seq[AnyRef] =
@@ -65,7 +66,7 @@ private[tables] object IcebergFileIo {
   private val Ranges = "org.apache.iceberg.io.RangeReadable"
   private val NotFound = Set("NotFoundException", "NoSuchKeyException")
 
-  /** The FileIO of a table, where it reads what lies at a location by ways of its own and can list it. */
+  /** The FileIO of a table, if it reads a location without Hadoop and can list it. */
   def fromTable(table: AnyRef, location: String): Option[IcebergFileIo] = {
     val io = Reflection.call[AnyRef](table, "io")
     try
@@ -75,7 +76,7 @@ private[tables] object IcebergFileIo {
     catch { case _: RuntimeException | _: LinkageError => None } // its libraries are not there
   }
 
-  /** The FileIO that reads what lies at a location. */
+  /** The FileIO that reads a location. */
   private def readerOf(io: AnyRef, location: String): AnyRef =
     if (io.getClass.getName == Resolving) Reflection.call[AnyRef](io, "io", location) else io
 
@@ -98,7 +99,7 @@ private[tables] object IcebergFileIo {
   private def isA(instance: AnyRef, interface: String): Boolean =
     Supertypes.interfacesOf(instance.getClass).exists(_.getName == interface)
 
-  /** Iceberg's errors of a store as Java's: all of them extend RuntimeException. */
+  /** Turns Iceberg's errors of a store, which all extend RuntimeException, into IOExceptions. */
   def asIOException[T](body: => T): T =
     try body
     catch {
@@ -107,7 +108,7 @@ private[tables] object IcebergFileIo {
       case e: RuntimeException => throw new IOException(e.getMessage, e)
     }
 
-  /** A stream of Iceberg. One that reads ranges asks the store for no more bytes than these. */
+  /** A stream of Iceberg. If it reads ranges, a read requests exactly its bytes from the store. */
   private final class OpenStream(stream: InputStream) extends OpenFile {
     private val readsRanges = isA(stream, Ranges)
 

@@ -6,7 +6,9 @@ import org.apache.hadoop.fs.Path
 
 import org.metastore.spark.statistics.objects.StoreFile
 
-/** Opens a folder on S3 by Iceberg's S3FileIO, whose requests a catalog signs; tasks get the FileIO, as Iceberg's own do. */
+/**
+ * Opens a folder on S3 by Iceberg's S3FileIO, whose requests a catalog signs. Tasks get a copy of the FileIO.
+ */
 private[tables] final class IcebergFolderAccess(io: AnyRef, uri: String) extends FolderAccess {
   override def open(): WritableFolder = new IcebergFolder(io, uri)
 }
@@ -44,7 +46,10 @@ private final class IcebergFolder(io: AnyRef, uri: String) extends WritableFolde
     } catch { case e: RuntimeException if hasStatus(e, Exists) => false }
   }
 
-  /** One request: Iceberg's own output file looks first and writes then, and keeps what was written before a failure. */
+  /**
+   * Writes in one request. Iceberg's own output file checks and writes in two, and may store a part of the
+   * bytes.
+   */
   private def write(path: String, data: Array[Byte], conditions: Seq[(String, String)]): Unit = {
     val target = new Path(s"$uri/$path").toUri
     val client = call[AnyRef](io, "client", s"$uri/$path")

@@ -1,6 +1,6 @@
 package org.metastore.spark.tables
 
-/** Names and members of Iceberg's classes that several files ask for. */
+/** Names and members of Iceberg's classes that several files use. */
 private[spark] object IcebergMembers {
 
   /** The scan of a query that reads data, as Iceberg builds it. */

@@ -6,8 +6,8 @@ import java.util.{List => JavaList, Map => JavaMap, UUID}
 import scala.collection.JavaConverters._
 
 /**
- * The statistics file of a snapshot of an Iceberg table: a Puffin file, which the table's metadata name, with the blobs of all
- * engines that have written some.
+ * The statistics file of a snapshot of an Iceberg table: a Puffin file, which the table's metadata name, with
+ * the blobs of all engines that wrote some.
  */
 private[tables] final class IcebergStatisticsFile(table: AnyRef, snapshotId: java.lang.Long) {
   import IcebergStatisticsFile._
@@ -35,7 +35,9 @@ private[tables] final class IcebergStatisticsFile(table: AnyRef, snapshotId: jav
   private def currentFile: Option[AnyRef] =
     list(table, "statisticsFiles").find(call[Long](_, "snapshotId") == snapshotId)
 
-  /** Whether a column's sketch is published: not of a dropped column, and not of UUIDs, which Spark hashes as texts. */
+  /**
+   * Whether to publish a column's sketch: not of a dropped column, nor of UUIDs, which Spark hashes as texts.
+   */
   private def isPublished(key: String): Boolean = {
     val columnType = findType(key)
     columnType != null && call[AnyRef](columnType, "typeId").toString != "UUID"

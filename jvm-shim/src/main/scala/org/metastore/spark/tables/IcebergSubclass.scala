@@ -10,15 +10,16 @@ import org.apache.spark.sql.connector.read.Scan
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /**
- * Tables of classes that extend Iceberg's `SparkTable`, as catalogs do for names and properties of their own, or to write
- * elsewhere.
+ * Tables of classes that extend Iceberg's `SparkTable`. Catalogs have such classes for names and properties
+ * of their own, or to write elsewhere.
  *
- * Such a table is served if a scan of it is the one that Iceberg builds: a scan of Iceberg's own class, of the same table and
- * snapshot, without a filter, and with all columns that Spark is shown. Any other class may hide rows or change values.
+ * Such a table is served if a scan of it is the one that Iceberg builds: a scan of Iceberg's own class, of
+ * the same table and snapshot, without a filter, and with all columns of the table's schema. Any other class
+ * may hide rows or change values.
  */
 private[tables] object IcebergSubclass {
 
-  // Planning asks several times about the same table, and a table may ask its catalog for news whenever it is scanned.
+  // Planning needs the answer for the same table several times, and a scan may send a request to the catalog.
   private val last = new ThreadLocal[(WeakReference[Table], Boolean)]
 
   /**
@@ -49,7 +50,9 @@ private[tables] object IcebergSubclass {
       readsAll(Reflection.call[AnyRef](scan, "scan"), current) &&
       columnsOf(scan) == columnsOf(table)
 
-  /** Whether Iceberg's own scan, which is null of a table that was never written, reads all rows of a snapshot. */
+  /**
+   * Whether Iceberg's own scan reads all rows of a snapshot. It is null for a table that was never written.
+   */
   private def readsAll(icebergScan: AnyRef, snapshot: Option[String]): Boolean =
     if (icebergScan == null) snapshot.isEmpty
     else snapshotOf(icebergScan) == snapshot &&

@@ -158,7 +158,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   private def fileIo(location: String) = IcebergFileIo.fromTable(table, location)
 
   override def refusal: Option[TableRefusal] = {
-    // Newer releases name the snapshot of every table, and keep beside it what the query selected.
+    // In newer releases `snapshotId` is set for every table, and `timeTravel` only if the query selected one.
     def selected =
       try Reflection.value[AnyRef](sparkTable, "timeTravel")
       catch { case NonFatal(_) => call[AnyRef](sparkTable, "snapshotId") }
@@ -297,7 +297,9 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   private def reference(name: String): Option[String] =
     if (name == null) None else id(call[java.util.Map[String, AnyRef]](table, "refs").get(name))
 
-  /** The id of a snapshot, or of that to which a reference or an entry of the history points; None for null. */
+  /**
+   * The id of a snapshot, or of that to which a reference or an entry of the history points; None for null.
+   */
   private def id(snapshot: AnyRef): Option[String] =
     if (snapshot == null) None else Some(call[Long](snapshot, "snapshotId").toString)
 }
@@ -336,7 +338,9 @@ object IcebergTable extends TableFormat {
       table <- IcebergCatalogs.load(catalog, identifier)
     } yield new IcebergTable(relation.table, table)
 
-  /** Whether Spark's table is one of Iceberg's metadata tables, such as `t.files`: tables of the same class. */
+  /**
+   * Whether Spark's table is one of Iceberg's metadata tables, such as `t.files`: tables of the same class.
+   */
   override def isMetadataTable(table: Table): Boolean = holds(table, MetadataTableClass)
 
   override def isCatalog(catalog: CatalogPlugin): Boolean =

@@ -6,15 +6,15 @@ import java.util.{ArrayList, Arrays, Comparator, IdentityHashMap}
 /**
  * The delete files that Iceberg's scan tasks apply to their data files.
  *
- * A table may have many times more pairs of a data file and a delete file than it has files. Tasks share their delete files, and
- * often the array that lists them: nothing here makes an object for a pair.
+ * A table may have many times more pairs of a data file and a delete file than it has files. Tasks share
+ * their delete files, and often the array that lists them: nothing here makes an object for a pair.
  */
 object TaskDeletes {
   private val TaskClass = "org.apache.iceberg.BaseFileScanTask"
 
   /** The delete files of a scan task, not to be changed. */
   def deletesOf(task: AnyRef): Array[AnyRef] =
-    // The method copies the array, and the task keeps the copy.
+    // The method copies the array, and the copy stays in the task.
     if (task.getClass.getName == TaskClass && arrayOf.get(task.getClass) != null)
       arrayOf.get(task.getClass).get(task).asInstanceOf[Array[AnyRef]]
     else Reflection.call[java.util.List[AnyRef]](task, "deletes").toArray
@@ -24,7 +24,7 @@ object TaskDeletes {
       .filter(_.getType.getComponentType != null).orNull
   }
 
-  /** The deleted rows of a data file where its delete files say how many: it has none, or a deletion vector. */
+  /** The deleted rows of a data file without delete files, or with a deletion vector; else None. */
   def countRows(deletes: Array[AnyRef], rowsOfFile: Long): Option[Long] =
     if (deletes.isEmpty) Some(0L)
     else if (deletes.length == 1 && IcebergMembers.isVector(deletes.head))
@@ -35,14 +35,15 @@ object TaskDeletes {
   private[tables] def isEquality(delete: AnyRef): Boolean =
     Reflection.call[AnyRef](delete, "content").toString == "EQUALITY_DELETES"
 
-  /** How many rows, or values, a delete file lists. */
+  /** The number of rows, or values, that a delete file lists. */
   private[tables] def rows(delete: AnyRef): Long = Reflection.call[Long](delete, "recordCount")
 }
 
 /**
  * Bounds of the rows that the delete files of a scan delete.
  *
- * Position delete files may name a row twice, and rows of other data files: a data file loses no more rows than they list together.
+ * Position delete files may name a row twice, and rows of other data files: together they delete at most as
+ * many rows of a data file as they list.
  */
 final class DeletedRowBounds {
   import DeletedRowBounds._
@@ -50,7 +51,9 @@ final class DeletedRowBounds {
   // Tasks share their delete files.
   private val rowsOf = new IdentityHashMap[AnyRef, java.lang.Long]
 
-  /** How many rows the delete files of a data file delete at most; None where nobody can tell, or where they are many. */
+  /**
+   * The most rows that the delete files of a data file delete; None for equality deletes and for many files.
+   */
   def mostDeleted(deletes: Array[AnyRef]): Option[Long] =
     if (deletes.length > MostAdded) None
     else {
@@ -76,9 +79,10 @@ private object DeletedRowBounds {
 /**
  * Estimates of the rows that the delete files of a scan delete.
  *
- * A delete file of several data files deletes an even part of its rows from each. Iceberg sorts the delete files of a partition by
- * age, and a data file has all from some age on: a list that begins and ends as the end of a longer one is taken to be that end,
- * so that of very many lists only the longest are read.
+ * A delete file of several data files is taken to delete equally many rows of each. Iceberg sorts the delete
+ * files of a partition by age, and a data file has all of them from some age on. So a list whose first and
+ * last file are those of the end of a longer list is taken to be that end, and only the longest lists are
+ * read.
  *
  * @param lists the delete files of each data file
  */
@@ -97,7 +101,7 @@ final class DeletedRowEstimates(lists: Iterable[Array[AnyRef]]) {
     readLists.forEach(_.addDeletedRows())
   }
 
-  /** The deleted rows of a data file; None where nobody can tell: it has equality deletes, or there are too many lists. */
+  /** The deleted rows of a data file; None if it has equality deletes, or if there are too many lists. */
   def estimate(list: Array[AnyRef]): Option[Double] =
     if (list.isEmpty) Some(0.0)
     else if (!isComplete) None
@@ -144,7 +148,7 @@ private object DeletedRowEstimates {
   /** A delete file. */
   private final class Delete(file: AnyRef) {
 
-    /** A list with this file, and the file's place there. */
+    /** A list with this file, and the file's index there. */
     var list: ReadList = _
     var place = 0
 
@@ -156,7 +160,7 @@ private object DeletedRowEstimates {
       else TaskDeletes.rows(file).toDouble / dataFiles
   }
 
-  /** A list that was read, from one of its places on. */
+  /** A list that was read, from an index on. */
   private final class ListEnd(val list: ReadList, val place: Int) {
     def deletedRows: Double = list.deletedRows(place)
   }
@@ -166,7 +170,7 @@ private object DeletedRowEstimates {
     private val beginning = new Array[Int](deletes.length)
     private val sums = new Array[Double](deletes.length)
 
-    /** Whether another list, whose first delete file is at a place of this one, is the rest of this one. */
+    /** Whether another list, whose first delete file is at an index of this one, is the end of this one. */
     def isEnd(place: Int, other: Array[AnyRef]): Boolean =
       deletes.length - place == other.length && (last eq other.last)
 
@@ -175,7 +179,7 @@ private object DeletedRowEstimates {
       deletes(place).place = place
     }
 
-    /** Counts data files whose delete files are these from a place on. */
+    /** Counts data files whose delete files are these from an index on. */
     def begin(place: Int, dataFiles: Int): Unit = beginning(place) += dataFiles
 
     def countDataFiles(): Unit = {
@@ -194,7 +198,7 @@ private object DeletedRowEstimates {
       }
     }
 
-    /** The rows that the delete files from a place on delete of one data file. */
+    /** The rows of one data file that the delete files from an index on delete. */
     def deletedRows(place: Int): Double = sums(place)
   }
 }

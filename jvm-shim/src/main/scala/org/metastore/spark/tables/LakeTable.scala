@@ -11,10 +11,10 @@ import org.apache.spark.sql.types.{StringType, StructField}
 import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.objects.{StoreFiles, TableIdentity}
 
-/** A table of any format, as the statistics need to know it. Read once, for one question. */
+/** A table of any format. An object serves one question: what it has read does not change. */
 trait LakeTable {
 
-  /** iceberg, delta, hudi or parquet. */
+  /** The name of its format in `contract/formats.json`. */
   def format: String
   def uuid: String
   def location: String
@@ -55,22 +55,28 @@ trait LakeTable {
   /** Names of the columns that partition the table, where its data files may not hold them. */
   def partitionColumns: Seq[String] = Nil
 
-  /** The field ids by which readers look for columns, by key; none where they look for names, or keys are field ids. */
+  /**
+   * The field ids by which readers look for columns, by key; empty if they look for names, or if keys are
+   * field ids.
+   */
   def fieldIds: Map[String, Long] = Map.empty
 
-  /** Keys of the columns that some reader takes to be never null: of a file without them it may show anything. */
+  /**
+   * Keys of the columns that some reader takes to be never null: it may show any value for a file without
+   * them.
+   */
   def requiredColumns: Set[String] = Set.empty
 
-  /** Stored values, as text by key, of the columns that a data file may lack without their being null there. */
+  /** Stored values, as text by key, of columns that have these values in data files without them. */
   def defaults: Map[String, String] = Map.empty
 
-  /** Whether people may name its snapshots, by more than what they find in an answer. */
+  /** Whether people may name its snapshots by a version, a branch, a tag or an instant. */
   def namesSnapshots: Boolean = true
 
-  /** Whether a session keeps the listing of a table of its catalog. */
+  /** Whether a session caches the listing of a table of its catalog. */
   def isKeptBySession: Boolean = false
 
-  /** Reads the metadata anew that the session's catalog keeps of the table; whether they have changed. */
+  /** Reads the metadata in the session catalog's cache anew; returns whether they have changed. */
   def refresh(): Boolean = false
 
   /** The file with the metadata, where each commit writes another one. */
@@ -82,28 +88,33 @@ trait LakeTable {
   /** Whether the queries by which its commands find their files are planned when the command runs. */
   def plansCommandsLate: Boolean = false
 
-  /** Iceberg's name mapping: how data files without field ids are read. */
+  /** The name mapping by which data files without field ids are read. */
   def nameMapping: Option[String] = None
 
-  /** The table's own access to files, where that is not the session's. */
+  /** The table's own access to files; None if the session's access serves. */
   def ownFiles: Option[StoreFiles] = None
 
   /** The table's own settings for a location, keys among them, by the format's names. */
   def storageProperties(location: String): Map[String, String] = Map.empty
 
-  /** The beginnings of locations for which these settings have keys apart. */
+  /** The prefixes of locations for which these settings have separate keys. */
   def storagePrefixes: Seq[String] = Nil
 
-  /** The table's own way to write to a folder, where nobody else has keys for it. */
+  /** The table's own way to write to a folder; None if the session's settings suffice. */
   def folderAccess(uri: String): Option[FolderAccess] = None
 
   /** The reason why it cannot be analyzed, if there is one. */
   def refusal: Option[TableRefusal] = None
 
-  /** The data files of the table as the name stands for it. Reads the table's metadata. */
+  /**
+   * The data files of the snapshot that the name points to, with all that ANALYZE needs. Reads the table's
+   * metadata.
+   */
   def facts: SnapshotFacts
 
-  /** Publishes sketches of a snapshot's columns to other engines; keys of the columns of which these have sketches now. */
+  /**
+   * Publishes sketches of a snapshot's columns to other engines; returns the keys of the columns with one.
+   */
   def publish(snapshot: String, sketches: Seq[PublishedSketch]): Set[String] = Set.empty
 }
 
@@ -112,7 +123,7 @@ object LakeTable {
   /** The root of a table with the scheme of its file system. */
   def qualify(root: Path, session: SparkSession): Path = {
     val uri = root.toUri
-    // A file system is asked with a copy of all settings, for every scan: not where the path itself says which.
+    // A file system costs a copy of all settings for every scan. The path itself may suffice.
     if (uri.getScheme != null && (uri.getAuthority != null || uri.getScheme == "file")) root
     else root.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(root)
   }

@@ -54,7 +54,7 @@ object Leaf {
       }
     }
 
-  /** The fields of a struct with Spark's marks of CHAR, which stand at the struct. */
+  /** The fields of a struct, each with its mark of CHAR: Spark has these marks at the struct. */
   private def withCharMarks(inner: StructType, field: StructField): StructType =
     CharVarcharUtils.getRawType(field.metadata) match {
       case Some(raw: StructType) if raw.length == inner.length =>

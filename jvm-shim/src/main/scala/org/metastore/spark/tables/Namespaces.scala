@@ -8,7 +8,7 @@ import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
 
 import org.metastore.spark.reason.{NearNames, SqlName}
 
-/** Databases, as catalogs tell of them. */
+/** Databases of the session's catalogs. */
 object Namespaces {
 
   /** The catalog and namespace that the parts of a name stand for; without parts, the current ones. */
@@ -23,7 +23,7 @@ object Namespaces {
 
   private val NotFound = Set("NoSuchNamespaceException", "NoSuchDatabaseException")
 
-  /** Whether what a catalog raised when asked for a namespace's tables says that there is no such namespace. */
+  /** Whether a catalog's error about a namespace's tables means that the namespace is missing. */
   def isMissing(catalog: CatalogPlugin, namespace: Array[String], raised: Throwable): Boolean =
     NotFound(raised.getClass.getSimpleName) || (catalog match {
       case known: SupportsNamespaces => lacks(known, namespace)
@@ -34,8 +34,8 @@ object Namespaces {
     Try(catalog.namespaceExists(namespace)) == Success(false)
 
   /**
-   * A hint that there is no such database or catalog, with those that there are, as the end of a sentence; empty where the
-   * database exists, or where that is unknown.
+   * A hint that the database or catalog is missing, with those that exist, as the end of a sentence. Empty if
+   * the database exists, or if that is unknown.
    */
   def explainMissing(session: SparkSession, parts: Seq[String]): String =
     if (parts.length > 1 && !Catalogs(session).isRegistered(parts.head))
@@ -57,7 +57,7 @@ object Namespaces {
     else NearNames.phraseSuggestion(fullNames(near))
   }
 
-  /** Whether it is the database of global temporary views, of which no catalog knows. */
+  /** Whether it is the database of global temporary views, which is in no catalog. */
   private def isOfGlobalViews(names: Array[String]): Boolean =
     names.length == 1 && names.head.equalsIgnoreCase(SQLConf.get.getConf(StaticSQLConf.GLOBAL_TEMP_DATABASE))
 
@@ -68,7 +68,9 @@ object Namespaces {
     else s"$hint A catalog is configured by spark.sql.catalog.$name = <its class>, in a shell by --conf."
   }
 
-  /** The full name of a table of another catalog, as the end of a sentence; empty where there is none, or one is named. */
+  /**
+   * The full name of a table in another catalog, as the end of a sentence; empty if the name is full already.
+   */
   def nameElsewhere(session: SparkSession, parts: Seq[String]): String = {
     val current = Catalogs(session).current.name
     val others = catalogs(session).filterNot(name => name == current || name == Catalogs.SessionCatalog)

@@ -9,14 +9,17 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 
 /**
- * File systems of tables that have settings of their own. Hadoop keeps one for each bucket, whatever its settings: that one may
- * have the keys of another table.
+ * File systems of tables that have settings of their own. Hadoop caches one file system for each bucket,
+ * whatever its settings: that one may have the keys of another table.
  */
 private[tables] object OwnFileSystems {
   private val cleaner = Cleaner.create()
   private val systems = Collections.synchronizedMap(new WeakHashMap[AnyRef, FileSystem])
 
-  /** The file system of a table; it is closed after `owner` is gone, which the format keeps as long as it knows the table. */
+  /**
+   * The file system of a table; it is closed after `owner` is gone, which the format holds as long as the
+   * table.
+   */
   def get(owner: AnyRef, root: Path, conf: => Configuration): FileSystem =
     systems.computeIfAbsent(owner, _ => open(owner, root, conf))
 

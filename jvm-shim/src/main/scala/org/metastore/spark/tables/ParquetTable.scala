@@ -9,8 +9,8 @@ import org.apache.spark.sql.execution.datasources.{
 }
 
 /**
- * A directory of Parquet files as Spark reads it, by its path or as a table of the session's catalog. It has no snapshots: the
- * listing of its files stands for one, and only the statistics know older listings.
+ * A directory of Parquet files as Spark reads it, by its path or as a table of the session's catalog. It has
+ * no snapshots: the listing of its files stands for one, and only the statistics know older listings.
  */
 final class ParquetTable private (relation: HadoopFsRelation, isOfSession: Boolean) extends LakeTable {
   import ParquetTable._
@@ -46,7 +46,7 @@ final class ParquetTable private (relation: HadoopFsRelation, isOfSession: Boole
     SnapshotFacts(Some(digest(listed)), listed, recentFiles = recent.map(_.live.path))
   }
 
-  // A session keeps the listing of a table of its catalog, and other programs write files.
+  // A session caches the listing of a table of its catalog, and other programs write files.
   private lazy val files = listFiles(if (isOfSession) listAnew(relation) else relation.location)
 
   private def listFiles(index: FileIndex): Seq[FileFacts] = {
@@ -76,7 +76,10 @@ object ParquetTable extends TableFormat {
     case _ => None
   }
 
-  /** The coarsest clock of a file system: two files written within this time may have one modification time. */
+  /**
+   * The coarsest clock of a file system: two files written within this time may have equal modification
+   * times.
+   */
   private val SettledMillis = 2000L
 
   private val formats = Set("org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat")

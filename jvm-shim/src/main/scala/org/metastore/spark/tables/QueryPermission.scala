@@ -6,12 +6,12 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
-/** Asks whether the session's user may see every value of the tables that a query reads. */
+/** Checks that the session's user may see every value of the tables that a query reads. */
 private[spark] object QueryPermission {
 
   /**
-   * As `ReadPermission.require`, of every table that an analyzed query reads, by its name where it has one: a policy that has
-   * already rewritten the query has left the bare table below.
+   * Checks every table that an analyzed query reads, by its name if it has one: a policy that rewrote the
+   * query has the bare table below it.
    */
   def require(session: SparkSession, query: LogicalPlan): Unit =
     for (relation <- relations(query)) TableLookup.sqlName(relation) match {
@@ -19,7 +19,7 @@ private[spark] object QueryPermission {
       case _ => requireUnnamed(session, relation)
     }
 
-  /** Requires a fresh copy of a relation without a name: rules for analysis may have left their mark on the relation. */
+  /** Checks a fresh copy of a relation without a name: analyzer rules may have marked the relation. */
   private def requireUnnamed(session: SparkSession, relation: LogicalPlan): Unit = {
     val fresh = relation match {
       case known: MultiInstanceRelation => known.newInstance()
@@ -37,7 +37,7 @@ private[spark] object QueryPermission {
     case _ => relation.nodeName
   }
 
-  // Nothing is known of the values of a table whose release is refused.
+  // A table whose release is refused has no readable values.
   private def isLakeTable(relation: LogicalPlan): Boolean =
     try TableFormats.open(relation).isDefined
     catch { case _: UnsupportedRelease => false }

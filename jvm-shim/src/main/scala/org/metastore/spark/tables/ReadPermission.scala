@@ -13,10 +13,10 @@ import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, Data
 
 import org.metastore.spark.reason.{MetastoreException, Recoverable}
 
-/** Asks whether the session's user may see every value of a table, before its statistics are read or made. */
+/** Checks that the session's user may see every value of a table, before its statistics are read or made. */
 private[spark] object ReadPermission {
 
-  /** Passes where a query is allowed and left as it is. */
+  /** Checks that a query is allowed, and that no rule of a plug-in changes it. */
   def require(session: SparkSession, name: String, query: LogicalPlan, relation: LogicalPlan): Unit =
     requireAllowed(name) {
       session.sessionState.analyzer.checkAnalysis(query)
@@ -26,14 +26,14 @@ private[spark] object ReadPermission {
         optimized.forall(showsAll(_, relation)) && rules.leavePlanning(optimized.head)
       }
       def physical = session.sessionState.executePlan(query, CommandExecutionMode.SKIP).sparkPlan
-      // A selection of all columns in their order leaves no projection, and some rules look at projections alone.
+      // A query of all columns in their order has no projection, and some rules look at projections alone.
       val turned = Project(query.output.reverse, query)
       showsAll(rules.rewrite(Project(relation.output, relation)), relation) &&
       isLeft(query) && isLeft(turned) &&
       rules.leavePhysical(physical)
     }
 
-  /** Passes where a query that is about to run is what Spark alone would make of its analyzed plan. */
+  /** Checks that a query runs as Spark alone would run its analyzed plan. */
   def requireUnchanged(name: String, query: QueryExecution): Unit =
     requireAllowed(name)(asActive(query.sparkSession) {
       val rules = new ExtensionRules(query.sparkSession)
@@ -43,11 +43,13 @@ private[spark] object ReadPermission {
       isSame && rules.leavePlanning(optimized.head) && rules.leavePhysical(query.sparkPlan)
     })
 
-  /** Whether no strategy of others makes a physical plan of its own for an optimized plan. */
+  /** Whether no strategy of a plug-in makes a physical plan for an optimized plan. */
   def leavesPlanning(session: SparkSession, optimized: LogicalPlan): Boolean =
     new ExtensionRules(session).leavePlanning(optimized)
 
-  /** Rules ask the active session who its user is: it must be the one that will run the query. */
+  /**
+   * Runs a body with an active session: rules take the user from it, who must be the one that runs the query.
+   */
   private[spark] def asActive[T](session: SparkSession)(ask: => T): T = {
     val before = SparkSession.getActiveSession
     SparkSession.setActiveSession(session)
@@ -58,7 +60,7 @@ private[spark] object ReadPermission {
   private def requireAllowed(name: String)(isAllowed: => Boolean): Unit =
     if (!asPermissionError(name)(isAllowed)) throw MetastoreException.rowsHidden(name)
 
-  /** Turns what a plug-in throws to refuse into an error of one line; Spark's own errors pass as in every query. */
+  /** Turns a plug-in's refusal into an error of one line. Spark's own errors pass. */
   def asPermissionError[T](name: String)(ask: => T): T =
     try ask
     catch {
@@ -88,7 +90,7 @@ private[spark] object ReadPermission {
   }
 }
 
-/** Failures of a catalog, or of a service behind it, to answer: they say nothing about the table or the user. */
+/** Failures of a catalog, or of a service behind it: they say nothing about the table or the user. */
 private[spark] object CatalogFailure {
   private val Names = Set("RESTException", "ServiceFailureException", "ServiceUnavailableException")
   private val OfHive = "TTransportException" // Hive's client names it in the text of other errors

@@ -10,16 +10,20 @@ import scala.reflect.ClassTag
 import org.metastore.spark.reason.Indexed
 
 /**
- * Members of a table format's objects by name: the shim is compiled without any table format, and the formats' classes are often
- * not public where their interfaces are. Releases rename members and give them other types: a member is asked for by every name
- * that it has had, and an answer of another type than expected is no answer. All that is missing is a [[UnsupportedRelease]].
+ * Members of a table format's objects by name.
+ *
+ * The shim is compiled without any table format, and the formats' classes are often not public where their
+ * interfaces are. Releases rename members and give them other types: a member is looked up by every name that
+ * it has had, and a result of an unexpected type counts as missing. A missing member is an
+ * [[UnsupportedRelease]].
  */
 object Reflection {
 
   /**
    * Calls `target.name(arguments)`, public or not; what the method throws is thrown.
    *
-   * @throws UnsupportedRelease where this release of the format has no such method, or one that answers otherwise
+   * @throws UnsupportedRelease where this release of the format has no such method, or one that answers
+   *                            otherwise
    */
   def call[T: ClassTag](target: AnyRef, name: String, arguments: AnyRef*): T =
     as[T](target.getClass, name, invoke(method(target.getClass, name, arguments), target, arguments))
@@ -65,14 +69,15 @@ object Reflection {
   def list(target: AnyRef, name: String, arguments: AnyRef*): Seq[AnyRef] =
     call[java.lang.Iterable[AnyRef]](target, name, arguments: _*).asScala.toList
 
-  /** The value of an optional value of Scala, of Java, or of the format's own class, which looks like Java's. */
+  /** The value of an Option, of Java's Optional, or of a format's own class with the methods of Java's. */
   def option[T <: AnyRef: ClassTag](optional: AnyRef): Option[T] = optional match {
     case own: Option[_] => own.map(value => as[T](optional.getClass, "get", value.asInstanceOf[AnyRef]))
     case other => if (call[Boolean](other, "isPresent")) Some(call[T](other, "get")) else None
   }
 
   /**
-   * The method without parameters of a public class or interface that has one of these names, for what is asked very often.
+   * The method without parameters of a public class or interface that has one of these names, for frequent
+   * calls.
    *
    * @throws UnsupportedRelease where this release has none of them
    */
@@ -100,7 +105,7 @@ object Reflection {
   private def invoke(method: Method, target: AnyRef, arguments: Seq[AnyRef]): AnyRef =
     unwrapped(method.invoke(target, arguments: _*))
 
-  /** The answer of a reflective call; what the called method throws is thrown as it is. */
+  /** The result of a reflective call. Throws the exception of the called method itself. */
   private[tables] def unwrapped[T](answer: => T): T =
     try answer
     catch { case e: InvocationTargetException if e.getCause != null => throw e.getCause }
@@ -155,7 +160,7 @@ object Reflection {
       argument == classOf[Void] || MethodType.methodType(parameter).wrap.returnType.isAssignableFrom(argument)
     }
 
-  /** A field of a class or of one that it extends, for what is read very often. */
+  /** A field of a class or of a supertype, for frequent reads. */
   def field(owner: Class[_], name: String): Option[Field] = {
     val fields = Supertypes.classesOf(owner).flatMap(_.getDeclaredFields)
     accessible(fields.filter(_.getName == name))

@@ -26,8 +26,9 @@ object DataFile {
  * A data file with all that ANALYZE needs to read it.
  *
  * @param deletes digest of the files that may delete its rows; None where there are none
- * @param hasEqualityDeletes whether rows may be deleted by their values: only who reads the data file knows how many
- * @param names its names of the columns whose keys are not their names
+ * @param hasEqualityDeletes whether rows may be deleted by their values: only a read of the data file counts
+ *                           them
+ * @param names its names of the columns whose keys are no names
  */
 final case class FileFacts(
     live: DataFile,
@@ -59,5 +60,7 @@ final case class SnapshotFacts(
     hasOtherRows: Boolean = false,
     hasCurrentSchema: Boolean = true)
 
-/** The reason why a table cannot be analyzed; `isSelected`: its name selects a snapshot, a branch or a tag. */
+/**
+ * The reason why a table cannot be analyzed; `isSelected`: its name selects a snapshot, a branch or a tag.
+ */
 final case class TableRefusal(reason: String, isSelected: Boolean = false)

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** A value as statistics store it, as text: numbers, dates, instants and unscaled decimals in digits, bytes in hexadecimal. */
+/** A stored value as text: numbers, dates, instants and unscaled decimals in digits, bytes in hexadecimal. */
 object StoredText {
 
   /** The text of Catalyst's value. */
@@ -21,9 +21,11 @@ object StoredText {
     case (other, _) => Some(other.toString)
   }
 
-  /** The text of what a metadata's text means, `Some(None)` for null; None where that is not known. */
+  /**
+   * The stored form of a text in a table's metadata, `Some(None)` for null; None if its meaning is unknown.
+   */
   def parse(text: String, dataType: DataType): Option[Option[String]] = dataType match {
-    // an empty text is read as null, by Delta and by Spark
+    // Readers take an empty text for null.
     case _ if text == null || text.isEmpty => Some(None)
     // Writers differ in zones and encodings.
     case TimestampType | TimestampNTZType | BinaryType | _: DayTimeIntervalType | _: YearMonthIntervalType =>

@@ -8,10 +8,10 @@ import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, Table,
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
-/** A table format: all that generic code asks of one, so that no generic code names one. */
+/** A table format. Generic code uses formats through this trait, and names none. */
 trait TableFormat {
 
-  /** As in `contract/formats.json`. */
+  /** The name in `contract/formats.json`. */
   def name: String
 
   /** The format's entry in the contract. */
@@ -23,19 +23,21 @@ trait TableFormat {
   /** Whether Spark's table is one of this format. */
   def is(table: Table): Boolean
 
-  /** The table that a catalog loads, where that alone tells of it. */
+  /** The table that a catalog loads; None if only a relation has all of it. */
   def open(table: Table): Option[LakeTable] = None
 
-  /** Makes a table that a catalog has cached as new as another object of the same table, to which a command committed. */
+  /** Refreshes a catalog's cached table after a command committed to another object of the same table. */
   def refreshCached(committed: Table, cached: => Table): Unit = ()
 
-  /** The table of a relation, loaded anew, which its catalog does not keep; None where its catalog keeps none. */
+  /**
+   * The table of a relation, loaded anew past the cache of its catalog; None if the catalog caches no tables.
+   */
   def openUncached(relation: DataSourceV2Relation): Option[LakeTable] = None
 
   /** The table that a relation of Spark's older kind reads. */
   def open(relation: LogicalRelation): Option[LakeTable] = None
 
-  /** Whether a relation reads by a column's path what the statistics have under a key. */
+  /** Whether a relation reads by a column's path the column that the statistics know by a key. */
   def readsByKey(relation: HadoopFsRelation, path: Seq[String], key: String): Boolean = true
 
   /** Whether a relation of Spark's older kind reads a table of this format. */
@@ -47,14 +49,14 @@ trait TableFormat {
   /** Whether a catalog has tables of this format alone. */
   def isCatalog(catalog: CatalogPlugin): Boolean = false
 
-  /** Whether the session's catalog tells its tables by the name of the format. */
+  /** Whether tables of the session's catalog have the name of the format as their provider. */
   def isProvider: Boolean = false
 
-  /** Whether a query may name a table by its path, and whether Spark's reader has to be asked for such a name. */
+  /** Whether a query may name a table by its path. */
   def hasPaths: Boolean = true
   def needsReader: Boolean = false
 
-  /** Whether an exception means that there is no such table, or that the table's files cannot be read. */
+  /** Whether an exception means that the table is missing. */
   def isNotFound(e: Exception): Boolean = false
   def isUnreadable(e: Exception): Boolean = false
 
@@ -67,10 +69,10 @@ trait TableFormat {
   /** Columns that Spark has no type for, each with its type: it reads no column of such a table. */
   def unreadableColumns(table: Table): Seq[String] = Nil
 
-  /** Beginnings of the class names of its own rules, which are nobody's policies. */
+  /** The prefixes of the class names of its own rules, which are no policies. */
   def rules: Seq[String] = Nil
 
-  /** Names of plan nodes that rewrite rows; whether a node is one of its commands, which read their target themselves. */
+  /** Names of plan nodes that rewrite rows. */
   def rowLevelNodes: Set[String] = Set.empty
   def isCommand(node: LogicalPlan): Boolean = false
 
@@ -80,11 +82,11 @@ trait TableFormat {
   /** The name of its sink for streams, where planners see no command of it. */
   def sink: Option[String] = None
 
-  /** The properties of a table that a writer with such options names by its path, where that tells of them. */
+  /** The properties of a table that a writer names by its path and options; empty if these do not suffice. */
   def propertiesAt(session: SparkSession, path: Path, options: Map[String, String]): Map[String, String] =
     Map.empty
 
-  /** The table of which a stored procedure that is called makes other data files live. */
+  /** The table in which a call of a stored procedure replaces data files. */
   def writtenBy(call: LogicalPlan): Option[(TableCatalog, Identifier)] = None
 
   /** Whether a catalog holds tables for the time of one of its own jobs. */

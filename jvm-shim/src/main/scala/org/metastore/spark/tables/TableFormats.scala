@@ -15,13 +15,13 @@ import org.apache.spark.sql.sources.DataSourceRegister
 import org.metastore.spark.reason.{Indexed, Optional}
 import org.metastore.spark.statistics.objects.TableIdentity
 
-/** Finds the table format behind what Spark knows of a table. */
+/** Finds the table format of a table or relation of Spark. */
 object TableFormats {
 
   /** Every table format. */
   val all: Seq[TableFormat] = Seq(IcebergTable, DeltaTable, HudiTable, ParquetTable)
 
-  /** Whether a text is the location of a table rather than its name; as in Python. */
+  /** Whether a text is the location of a table rather than its name. Python has the same rule. */
   def isLocation(text: String): Boolean = !text.contains('`') && (text.contains('/') || text.startsWith("."))
 
   private val V1Class = "org.apache.spark.sql.connector.catalog.V1Table"
@@ -36,7 +36,7 @@ object TableFormats {
     case _ => None
   }
 
-  /** The table of a relation, loaded anew, which its catalog does not keep. */
+  /** The table of a relation, loaded anew past the cache of its catalog. */
   def openUncached(relation: DataSourceV2Relation): Option[LakeTable] = first(_.openUncached(relation))
 
   /** The name of the reader of a table that is of one of the formats, but that we cannot open. */
@@ -72,7 +72,7 @@ object TableFormats {
     }
   }
 
-  /** The format of a table that the session's catalog says to be of a provider, where such tables are no plug-in's. */
+  /** The format of a provider in the session's catalog; None if its tables are those of a plug-in. */
   def ofProvider(provider: String): Option[String] = {
     val name = provider.toLowerCase(Locale.ROOT)
     Optional.when(providers(name))(name)
@@ -93,12 +93,14 @@ object TableFormats {
 
   private lazy val readers = Indexed.set(all.filter(_.needsReader))(_.name)
 
-  /** Whether a table of that format has files beside its data files which may change any value of their rows. */
+  /** Whether tables of a format have log files, which may change any value of a data file's rows. */
   def hasLogFiles(format: String): Boolean = withLogFiles(format)
 
   private lazy val withLogFiles = Indexed.set(all.filter(_.description.hasLogFiles))(_.name)
 
-  /** Whether a relation reads by a column's path what the statistics have under a key, whatever its format. */
+  /**
+   * Whether a relation of any format reads by a column's path the column that the statistics know by a key.
+   */
   def readByKey(relation: HadoopFsRelation, path: Seq[String], key: String): Boolean =
     all.forall(_.readsByKey(relation, path, key))
 

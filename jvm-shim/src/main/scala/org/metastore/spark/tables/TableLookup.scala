@@ -23,22 +23,25 @@ final case class TableHandle(
     sessionTable: Option[TableIdentifier],
     relation: LogicalPlan)
 
-/** Finds the table that a user names, as the user: through the session's catalogs, with the session's rights. */
+/** Finds the table that a user names, through the session's catalogs and with the session's rights. */
 object TableLookup {
 
   /**
    * Resolves `t`, `db.t`, `cat.db.t` or a path such as `` delta.`/path` ``.
    *
-   * @throws MetastoreException no such table, not one that has statistics, or not one that this user may read in full
+   * @throws MetastoreException if there is no such table, if its kind has no statistics, or if this user may
+   *                            not read it in full
    */
   def resolve(session: SparkSession, name: String): LakeTable = find(session, name).table
 
   /**
-   * As `find`, with the files that the table has now. The listing that the session keeps is dropped, not refreshed: queries that
-   * run list their files from it, and would find none meanwhile. The table that a catalog keeps is refreshed, not dropped: a command
-   * that runs commits to it, and later queries would read another one, from before the commit.
+   * Finds a table as `find` does, with the files that it has now.
    *
-   * @param refreshes whether commits of other writers count, of which the session's catalog does not know yet
+   * The session's cached listing is dropped, not refreshed: running queries list their files from it, and
+   * would find none meanwhile. A catalog's cached table is refreshed, not dropped: a running command commits
+   * to it, and later queries would read another table, from before the commit.
+   *
+   * @param refreshes whether to include commits of other writers that the session's catalog does not know yet
    */
   def findNewest(session: SparkSession, name: String, refreshes: Boolean): TableHandle = {
     val handle = find(session, name)
@@ -51,15 +54,21 @@ object TableLookup {
     }
   }
 
-  /** Makes the table that the session's catalog keeps as new as the catalog's own; whether it was older. */
+  /** Refreshes the table that the session's catalog has cached; returns whether it was stale. */
   private def refresh(session: SparkSession, name: String, handle: TableHandle): Boolean = {
     val cached = handle.table
     loadUncached(handle) match {
+      // The catalog caches no table.
       case Success(None) => cached.refresh()
+      // Nobody committed to the table since.
       case Success(Some(newest)) if newest.metadataFile.exists(cached.metadataFile.contains) => false
+      // Somebody committed to the table.
       case Success(Some(newest)) if newest.uuid == cached.uuid => cached.refresh()
+      // The catalog fails.
       case Failure(e) if !isMissing(e) => throw e
+      // The catalog has the table without the branch's name.
       case Failure(_) if isBranch(cached) => cached.refresh()
+      // The table was dropped, or another one has its name: nobody commits to the cached one.
       case _ => // It is gone, or another one has its name: nobody commits to what the catalog keeps.
         session.sql(s"REFRESH TABLE $name")
         true
@@ -68,10 +77,10 @@ object TableLookup {
 
   private def isMissing(e: Throwable): Boolean = TableFormats.all.exists(_.isMissing(e))
 
-  // A branch is a part of the name of a table that the catalog knows without.
+  // The name of a branch follows the name that the catalog has.
   private def isBranch(table: LakeTable): Boolean = table.refusal.exists(_.isSelected)
 
-  /** As `resolve`, loaded by the catalog now, with keys that it hands out now. */
+  /** Resolves a table as `resolve` does, but loads it anew, with the keys that the catalog hands out now. */
   def resolveUncached(session: SparkSession, name: String): LakeTable =
     loadUncached(find(session, name)).get.getOrElse {
       session.sql(s"REFRESH TABLE $name")
@@ -83,7 +92,7 @@ object TableLookup {
     case _ => Success(None)
   }
 
-  /** As `resolve`, with the table's name in its catalog. */
+  /** Resolves a table as `resolve` does, and finds its name in its catalog. */
   def find(session: SparkSession, name: String): TableHandle = {
     val query = ReadPermission.asPermissionError(name)(selectAll(session, name))
     relation(query) match {
@@ -150,7 +159,7 @@ object TableLookup {
     case _ => None
   }
 
-  /** The analyzed query of all columns of what a name stands for. */
+  /** The analyzed query of all columns of a named table or view. */
   private def selectAll(session: SparkSession, name: String): LogicalPlan = {
     val parts = parse(session, name)
     val analyzed =
@@ -179,7 +188,9 @@ object TableLookup {
         session.sessionState.sqlParser.parsePlan(s"SELECT * FROM $name")
     }
 
-  /** The error to raise where a table's name cannot be resolved: one that says what is wrong with the table, else the failure itself. */
+  /**
+   * The error about a table's name that cannot be resolved: what is wrong with the table, else the failure.
+   */
   private def explain(
       session: SparkSession,
       name: String,
@@ -215,7 +226,7 @@ object TableLookup {
         TableFormats.all.flatMap(_.unreadableColumns(table))
       case _ => Nil
     }
-    // What fails here fails again where the table is resolved, and is explained there.
+    // A failure here comes again where the table is resolved, and is explained there.
     val columns = Try(unreadable).getOrElse(Nil)
     if (columns.nonEmpty)
       throw MetastoreException.unsupportedTable(
@@ -252,16 +263,16 @@ object TableLookup {
       case _ => Nil
     }
 
-  /** The relation of a query of all columns, below the projections and aliases that name and order the columns. */
+  /** The relation of a query of all columns, below the projections and aliases that name or order them. */
   private[spark] def relation(plan: LogicalPlan): LogicalPlan = plan match {
     case alias: SubqueryAlias => relation(alias.child)
-    // Hudi puts the columns of its partitioned tables in order, Spark pads those that are CHAR.
+    // A format may reorder the columns of a partitioned table, and Spark pads CHAR columns.
     case Project(columns, child) if FullProjection.isFull(columns, child) => relation(child)
     case marker: UnaryNode if isMarker(marker) => relation(marker.child)
     case other => other
   }
 
-  /** Whether a node only marks its child, as plug-ins do: the mark changes no rows, and its later replacement is checked again. */
+  /** Whether a node only marks its child, as plug-ins do. What replaces the mark later is checked again. */
   private def isMarker(node: UnaryNode): Boolean =
     !node.getClass.getName.startsWith(
       "org.apache.spark.") && node.expressions.isEmpty && node.output == node.child.output

@@ -4,7 +4,10 @@ import scala.util.matching.Regex
 
 import org.metastore.spark.reason.MetastoreException
 
-/** The file that Spark could not read, and the reason, in the causes of an exception; as `find_cause` in Python. */
+/**
+ * The file that Spark could not read, and the reason, by the causes of an exception. Python's `find_cause`
+ * does it alike.
+ */
 object UnreadableFile {
   private val Named: Regex = "(?:reading file|footer for file:?) (?:FileStatus\\{path=)?([^\n;}]+)".r
   private val End = "\\.?(?: SQLSTATE: \\w+)?\\s*$"

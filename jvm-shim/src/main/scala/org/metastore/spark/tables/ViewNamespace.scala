@@ -8,7 +8,7 @@ private[spark] object ViewNamespace {
 
   def current: Seq[String] = Option(ofThread.get).getOrElse(AnalysisContext.get.catalogAndNamespace)
 
-  /** For a thread that looks up names for another one. */
+  /** Runs a body with the namespace of another thread, for which it looks up names. */
   def within[T](namespace: Seq[String])(body: => T): T = {
     ofThread.set(namespace)
     try body

@@ -6,28 +6,33 @@ import com.fasterxml.jackson.databind.ObjectMapper
 
 import org.metastore.spark.statistics.objects.StoreFile
 
-/** A folder of a store, which need not exist: Python calls these methods, names and rules are its own. */
+/**
+ * A folder of a store, which need not exist. Python calls these methods, and has the same names and rules.
+ */
 trait WritableFolder {
 
-  /** Files directly in a folder below, as JSON: name, size, milliseconds of the last change by the store's clock. */
+  /**
+   * The files directly in a subfolder, as JSON: name, size, milliseconds of the last change by the store's
+   * clock.
+   */
   final def names(below: String): String = {
     val rows = list(below).map(file => Seq[Any](file.name, file.length, file.modified).asJava)
     WritableFolder.json.writeValueAsString(rows.asJava)
   }
 
-  /** The files directly in a folder below; none where there is no folder. */
+  /** The files directly in a subfolder; none if the folder is missing. */
   def list(below: String): Seq[StoreFile]
 
-  /** The size of a file, -1 where there is none. */
+  /** The size of a file; -1 if it is missing. */
   def size(path: String): Long
 
-  /** At most `length` bytes of a file, fewer where it ends before or is a folder; null where there is none. */
+  /** At most `length` bytes of a file, fewer if it ends before or is a folder; null if it is missing. */
   def part(path: String, start: Long, length: Int): Array[Byte]
 
-  /** Writes a file that is there as a whole or not at all; one of the same name gives way. */
+  /** Writes a file as a whole or not at all; replaces a file of the same name. */
   def put(path: String, data: Array[Byte]): Unit
 
-  /** Writes a file as a whole unless there is one, and says whether it did. */
+  /** Writes a file as a whole unless it exists; returns whether it did. */
   def create(path: String, data: Array[Byte]): Boolean
 
   def delete(path: String): Unit

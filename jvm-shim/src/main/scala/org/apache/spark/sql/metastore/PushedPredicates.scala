@@ -8,8 +8,8 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy
 /**
  * The predicates that Spark pushed into a scan of a table.
  *
- * @param unasked predicates that the table format was not asked about
- * @param taken   predicates that it answers wholly: the filter above the scan does not have them any more
+ * @param unasked predicates that were not offered to the table format
+ * @param taken   predicates that it evaluates alone: the filter above the scan does not have them any more
  */
 final case class PushedPredicates(unasked: Seq[Predicate] = Nil, taken: Seq[Predicate] = Nil) {
 
@@ -21,8 +21,8 @@ final case class PushedPredicates(unasked: Seq[Predicate] = Nil, taken: Seq[Pred
 object PushedPredicates {
 
   /**
-   * Pushes conjuncts into a builder as Spark's push-down does. Spark's own method (`PushDownUtils.pushFilters`) has other
-   * parameters on 4.3 than on 4.1, and one build serves both.
+   * Pushes conjuncts into a builder as Spark's push-down does. Spark's own method
+   * (`PushDownUtils.pushFilters`) has other parameters on 4.3 than on 4.1, and one build serves both.
    */
   def push(builder: ScanBuilder, conjuncts: Seq[Expression]): Unit = builder match {
     case filtered: SupportsPushDownV2Filters =>

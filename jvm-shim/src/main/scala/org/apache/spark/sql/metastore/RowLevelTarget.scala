@@ -24,10 +24,11 @@ object RowLevelTarget {
   def isRead(relation: DataSourceV2Relation): Boolean = relation.table.isInstanceOf[RowLevelOperationTable]
 
   /**
-   * Puts another operation in the place of a command's, both where rows are read and where they are written: Spark knows
-   * the reading side by the very object on the writing side.
+   * Puts another operation in the place of a command's, both where rows are read and where they are written:
+   * Spark knows the reading side by the very object on the writing side.
    *
-   * @param replaced the operation to use instead, for the table and its operation; None leaves the command as it is
+   * @param replaced the operation to use instead, for the table and its operation; None leaves the command as
+   *                 it is
    */
   def replace(command: V2WriteCommand)(replaced: (
       Table,

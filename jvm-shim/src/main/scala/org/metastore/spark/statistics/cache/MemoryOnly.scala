@@ -2,11 +2,11 @@ package org.metastore.spark.statistics.cache
 
 import java.io.IOException
 
-/** The store was not asked: it owes the answer to an earlier request. */
+/** No request was sent to the store, because it has not answered an earlier one. */
 private[statistics] final class StoreNotAskedException
   extends IOException("the store has not answered an earlier request")
 
-/** Reads that take what is in the driver's memory, and ask no store. */
+/** Reads from the driver's memory alone, without a request to the store. */
 private[statistics] object MemoryOnly {
   private val isOn = new ThreadLocal[Boolean]
 
@@ -16,6 +16,6 @@ private[statistics] object MemoryOnly {
     finally isOn.remove()
   }
 
-  /** @throws StoreNotAskedException where this thread may not ask the store */
+  /** @throws StoreNotAskedException if this thread may not send a request to the store */
   def requireStore(): Unit = if (isOn.get) throw new StoreNotAskedException
 }

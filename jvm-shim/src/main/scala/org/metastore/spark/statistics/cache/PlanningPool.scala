@@ -13,8 +13,8 @@ import org.slf4j.LoggerFactory
 import org.metastore.spark.reason.{Attempt, DamagedObjectException, Reason, ReasonCode, StatisticsException}
 
 /**
- * How long one query may wait for the statistics in one store, all reads together, and how much of the driver's memory they may
- * hold.
+ * The time that one query may wait for the statistics in one store, all reads together, and the driver's
+ * memory that they may take.
  */
 private[spark] final class Budget(leftMillis: Long, limitMillis: Long, val store: String) {
   private val left = new AtomicLong(TimeUnit.MILLISECONDS.toNanos(math.max(leftMillis, 0)))
@@ -27,24 +27,27 @@ private[spark] final class Budget(leftMillis: Long, limitMillis: Long, val store
     finally left.addAndGet(started - System.nanoTime())
   }
 
-  /** The time that is left for waiting. */
+  /** The time that may still be spent on waiting. */
   def remainingMillis: Long = TimeUnit.NANOSECONDS.toMillis(left.get)
 
-  /** Waits with half of the time that is left, for a read that has a substitute. */
+  /** Waits with half of the remaining time, for a read that has a substitute. */
   def half[T](await: Budget => T): T = {
     val started = System.nanoTime()
     try await(new Budget(remainingMillis / 2, limitMillis, store))
     finally left.addAndGet(started - System.nanoTime())
   }
 
-  /** Counts bytes that are kept until the query is planned. */
+  /** Counts bytes that stay in memory until the query is planned. */
   def reserve(bytes: Long): Unit =
     if (room.addAndGet(-bytes) < 0)
       throw new DamagedObjectException(
         store,
         s"its statistics take more than ${Budget.MostHeld >> 20} MB of the driver's memory")
 
-  /** The budget of reads for estimates alone: their failures cost no pruning, neither of this query nor of others. */
+  /**
+   * The budget of reads for estimates alone: their failures cost no pruning, neither of this query nor of
+   * others.
+   */
   def ofEstimates: Budget =
     new Budget(remainingMillis, limitMillis, s"estimates of $store")
 
@@ -56,8 +59,8 @@ private[statistics] object Budget {
 }
 
 /**
- * Reads statistics beside the planning thread: storage that hangs costs a query its time limit and no more, and columns are
- * decoded on several cores.
+ * Reads statistics beside the planning thread. Storage that hangs costs a query at most its time limit, and
+ * columns are decoded on several cores.
  */
 private[spark] object PlanningPool {
   private val log = LoggerFactory.getLogger("org.metastore.spark.statistics")
@@ -98,23 +101,25 @@ private[spark] object PlanningPool {
   /** Runs the reads side by side; a failure becomes its reason, with one line in the log. */
   def run[T](reads: Seq[() => T], budget: Budget): Seq[Either[Reason, T]] = start(reads, budget)()
 
-  /** Reads for each of some things, side by side: the things with what was read, or the reason why it was not. */
+  /**
+   * Reads for each thing, side by side. Returns each thing with its result, or with the reason of a failure.
+   */
   def runFor[S, T](things: Seq[S], budget: Budget)(read: S => T): Seq[(S, Either[Reason, T])] =
     startFor(things, budget)(read)()
 
-  /** As `run`; the results are waited for when they are asked for. */
+  /** Starts the reads of `run`; a call of the result waits for them. */
   def start[T](reads: Seq[() => T], budget: Budget): () => Seq[Either[Reason, T]] = {
     val results = beginEach(reads, budget.store)(_ => ())
     () => results(budget)
   }
 
-  /** As `runFor`; the results are waited for when they are asked for. */
+  /** Starts the reads of `runFor`; a call of the result waits for them. */
   def startFor[S, T](things: Seq[S], budget: Budget)(read: S => T): () => Seq[(S, Either[Reason, T])] = {
     val results = start(things.map(thing => () => read(thing)), budget)
     () => things.zip(results())
   }
 
-  /** As `start`, of reads that may never be waited for. */
+  /** Starts reads for which nobody may wait: each ends after the limit at the latest. */
   def begin[T](reads: Seq[() => T], store: String, limitMillis: Long): Budget => Seq[Either[Reason, T]] =
     beginEach(reads, store)(giveUpAfter(_, limitMillis))
 
@@ -156,7 +161,7 @@ private[spark] object PlanningPool {
     Attempt.recover[Either[Reason, T]](Right(MemoryOnly.run(read())))(failure =>
       Left(reason(failure, budget)))
 
-  /** As `run`, in this thread: for what reads no storage and takes no time. */
+  /** Runs short tasks without storage in this thread. */
   def here[T](tasks: Seq[() => T], budget: Budget): Seq[Either[Reason, T]] = tasks.map { task =>
     Attempt.recover[Either[Reason, T]](Right(task()))(failure => Left(explain(failure, budget)))
   }
@@ -192,14 +197,14 @@ private[spark] object PlanningPool {
       val running = Running(Thread.currentThread)
       if (state.compareAndSet(Waiting, running)) {
         try result.complete(body())
-        // also what is fatal: the query must not wait for it
+        // Fatal errors, too: the query must not wait.
         catch { case e: Throwable => result.completeExceptionally(e) }
         finally if (!state.compareAndSet(running, Ended)) endGivenUp()
         Thread.interrupted() // the thread is used again
       }
     }
 
-    /** Gives the read up: nobody waits for it any more. */
+    /** Ends the wait for the read. */
     def giveUp(): Unit = state.get match {
       case Waiting => if (!state.compareAndSet(Waiting, Ended)) giveUp()
       case running: Running =>
@@ -232,7 +237,7 @@ private[spark] object PlanningPool {
 
   private val replaced = new AtomicInteger()
 
-  /** A thread that hangs is replaced by another one. */
+  /** Replaces a thread that hangs by another one. */
   private def resize(change: Int): Unit = executor.synchronized {
     val size = Threads + math.min(replaced.addAndGet(change), MaxGivenUp)
     if (size > executor.getMaximumPoolSize) {

@@ -6,9 +6,9 @@ import java.util.{LinkedHashMap => JLinkedHashMap, Map => JMap}
 import org.metastore.spark.reason.Reason
 
 /**
- * Decoded statistics of the whole driver, and listings of data files, least recently used first out. Keys name immutable
- * content (an object and its digest), so that entries never become stale. Bounded by `spark.metastore.cache.size`, and given
- * up where the driver runs short of memory.
+ * Decoded statistics of the whole driver, and listings of data files. The least recently used entries go
+ * first. Keys name immutable content (an object and its digest), so that entries never become stale. The size
+ * is bounded by `spark.metastore.cache.size`, and entries go if the driver runs short of memory.
  */
 object StatisticsCache {
   private final class Entry(val value: SoftReference[AnyRef], val weight: Long)
@@ -18,13 +18,13 @@ object StatisticsCache {
   private var used = 0L
   private var limit = DefaultLimit
 
-  /** Sets how many bytes may be kept. */
+  /** Sets the most bytes of the cache. */
   def limit(bytes: Long): Unit = synchronized {
     limit = bytes
     shrink()
   }
 
-  /** Bytes that are kept now, as estimated. */
+  /** The estimated bytes of all entries. */
   def size: Long = synchronized(used)
 
   /** Forgets everything: for benchmarks of cold reads. */
@@ -37,7 +37,7 @@ object StatisticsCache {
     Option(entries.get(key)).flatMap(entry => Option(entry.value.get.asInstanceOf[T]))
   }
 
-  /** Keeps a value of so many bytes, unless everything else would have to go for it in vain. */
+  /** Stores a value of so many bytes, unless it is larger than the whole cache. */
   private[spark] def put(key: String, value: AnyRef, weight: Long): Unit = synchronized {
     remove(key)
     if (weight <= limit) {
@@ -85,7 +85,7 @@ private[statistics] final case class CacheEntry[T <: AnyRef](key: String, weight
 
 private[statistics] object CacheEntry {
 
-  /** The values of entries: those in the cache at once, the others side by side beside the planning thread. */
+  /** The values of entries. Those outside of the cache are read side by side, beside the planning thread. */
   def all[T <: AnyRef](wanted: Seq[CacheEntry[T]], budget: Budget): Seq[Either[Reason, T]] = {
     val present = wanted.map(_.find)
     val missing = for ((one, None) <- wanted.zip(present)) yield () => one.get()
@@ -99,8 +99,8 @@ private[statistics] object CacheEntry {
 }
 
 /**
- * Values that were derived from something that does not change, the newest few, as long as memory suffices: one query asks for
- * them more than once, and queries repeat.
+ * The newest values derived from immutable content, as long as memory suffices. One query needs them more
+ * than once, and queries repeat.
  */
 final class Memo {
   private var memory = new SoftReference(new JLinkedHashMap[Any, AnyRef])

@@ -45,7 +45,9 @@ private[statistics] final class BlockSizes(
   override def weight: Long = distinct.length * 24L
 }
 
-/** Exact sums of one column of a block, by data file: unscaled, big-endian two's complement; null is unknown. */
+/**
+ * Exact sums of one column of a block, by data file: unscaled, big-endian two's complement; null is unknown.
+ */
 private[statistics] final class BlockSums(val sums: Array[Array[Byte]]) extends CacheWeight {
   override def weight: Long = sums.length * 40L
 }

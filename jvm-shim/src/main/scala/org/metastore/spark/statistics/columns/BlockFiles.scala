@@ -1,6 +1,6 @@
 package org.metastore.spark.statistics.columns
 
-/** The data files of a block and where each path stands in it. */
+/** The data files of a block, and the ordinal of each path. */
 private[statistics] final class BlockFiles(
     paths: Array[String],
     sizes: Array[Long],
@@ -12,7 +12,10 @@ private[statistics] final class BlockFiles(
 
   lazy val weight: Long = paths.iterator.map(path => 100L + path.length).sum
 
-  /** Ordinal in the block of each file of the list, -1 where path, size or modification time are not known here. */
+  /**
+   * Ordinal in the block of each file of the list, -1 where path, size or modification time are not known
+   * here.
+   */
   def join(files: FileList): Array[Int] = {
     val joined = new Array[Int](files.length)
     var expected = 0
@@ -41,7 +44,7 @@ private final class PathIndex(paths: Array[String]) {
   /** -1 where it is not among them. */
   def find(path: String): Int = slots(slotOf(path)) - 1
 
-  /** The slot of a path, or the free one where it would stand. */
+  /** The slot of a path, or the free slot for it. */
   private def slotOf(path: String): Int = {
     val hash = path.hashCode
     var slot = (hash ^ (hash >>> 15)) & mask

@@ -35,11 +35,11 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
   /** Row groups of a summary that may hold one of the columns, by the footer's statistics of `column`. */
   def rowGroups(ref: ObjectRef, columns: Set[Int]): Seq[Int] = objects.footer(ref).groupsOf(columns)
 
-  /** Reads one row group of a block's summary and keeps every column in it, by ordinal. */
+  /** Reads one row group of a block's summary and caches every column in it, by ordinal. */
   def readColumns(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockColumn] =
     read(ref, group, BoundFields)(rows => keepAll(ref, new BlockColumnLoader(block, rows, filesOf(block))))
 
-  /** How many rows each file of a block has. */
+  /** The number of rows of each file of a block. */
   def rows(block: Block): BlockRows =
     StatisticsCache.getOrLoad[BlockRows](
       s"rows:${block.files.name}:${block.files.footerSha256}",
@@ -64,7 +64,7 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
     out
   }
 
-  /** As `readColumns`, for distinct counts and lengths. */
+  /** Reads distinct counts and lengths as `readColumns` reads bounds. */
   def readSizes(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockSizes] =
     read(ref, group, SizeFields) { rows =>
       val distinct = rows.longs("distinct", -1)
@@ -75,7 +75,7 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
       }
     }
 
-  /** As `readColumns`, for exact sums. */
+  /** Reads exact sums as `readColumns` reads bounds. */
   def readSums(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockSums] =
     read(ref, group, SumFields) { rows =>
       val sums = rows.bytes("sum_exact")
@@ -179,7 +179,7 @@ private[statistics] object BlockReader {
   private val SizeFields = Seq("column", "file", "distinct", "avg_len", "max_len")
   private val SumFields = Seq("column", "file", "sum_exact")
 
-  /** Loads all columns of a row group and keeps them. */
+  /** Loads all columns of a row group and caches them. */
   def keepAll(ref: ObjectRef, loader: BlockColumnLoader): Map[Int, BlockColumn] =
     Indexed.entries(loader.columns) { column =>
       val loaded = loader.load(column)

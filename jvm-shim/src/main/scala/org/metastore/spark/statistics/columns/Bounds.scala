@@ -5,8 +5,8 @@ import java.util.Arrays
 import org.metastore.spark.statistics.objects.{DoubleOrder, Gather, UnsignedOrder, Values}
 
 /**
- * Bounds of non-null values, one pair a file, in one of two orders that agree with Spark's ordering of the type:
- * `LongBounds` by signed 64-bit integers, `BytesBounds` by unsigned bytes.
+ * Bounds of non-null values, one pair a file, in one of two orders that agree with Spark's ordering of the
+ * type: `LongBounds` by signed 64-bit integers, `BytesBounds` by unsigned bytes.
  */
 sealed trait Bounds extends CacheWeight {
   def hasLo(file: Int): Boolean
@@ -16,7 +16,7 @@ sealed trait Bounds extends CacheWeight {
   def loExact(file: Int): Boolean
   def hiExact(file: Int): Boolean
 
-  /** Lower and upper bounds by file; what stands for unknown ones says nothing. */
+  /** Lower and upper bounds by file. The value of an unknown bound has no meaning. */
   def los: Values
   def his: Values
 
@@ -38,7 +38,7 @@ sealed trait Bounds extends CacheWeight {
   final def areExact(file: Int): Boolean = loExact(file) && hiExact(file)
 }
 
-/** No bounds are kept for the type: only counts are known. */
+/** A type without bounds: only counts are known. */
 object NoBounds extends Bounds {
   override def hasLo(file: Int): Boolean = false
   override def hasHi(file: Int): Boolean = false
@@ -52,7 +52,8 @@ object NoBounds extends Bounds {
 
 /**
  * Bounds as integers: integral types, dates, timestamps and decimals up to 18 digits as they are, doubles as
- * `DoubleOrder.key`. An unknown lower bound is `Long.MinValue`, an unknown upper bound `Long.MaxValue`, not exact.
+ * `DoubleOrder.key`. An unknown lower bound is `Long.MinValue`, an unknown upper bound `Long.MaxValue`, not
+ * exact.
  *
  * @param numbers of doubles, upper bounds of the values that are no NaN; null where it is `hi`
  */
@@ -83,8 +84,8 @@ final class LongBounds(
 }
 
 /**
- * Bounds as bytes: strings and binary as they are, decimals of more than 18 digits as 16 bytes big-endian with the sign bit
- * flipped. An unknown bound is null.
+ * Bounds as bytes: strings and binary as they are, decimals of more than 18 digits as 16 bytes big-endian
+ * with the sign bit flipped. An unknown bound is null.
  */
 final class BytesBounds private (
     val lo: Array[Array[Byte]],
@@ -129,7 +130,10 @@ private[statistics] object BytesBounds {
   private val Measured = 64
 }
 
-/** An integer for every bound that is a byte string: where those of a value and of a bound differ, the two differ alike. */
+/**
+ * An integer for each bound that is a byte string: if the integers of a value and a bound differ, they have
+ * its order.
+ */
 final class BoundHeads private (shared: Array[Byte], val lo: Array[Long], val hi: Array[Long]) {
 
   /** The integer of a value. */

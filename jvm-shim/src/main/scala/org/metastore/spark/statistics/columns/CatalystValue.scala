@@ -5,16 +5,19 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.statistics.objects.{DecimalBytes, DoubleOrder, Encoding, Values}
 
-/** Converts stored values to Catalyst's internal values and back to what people read. */
+/** Converts stored values to Catalyst's internal values, and these to readable texts. */
 object CatalystValue {
 
   /** The lower bound of a file as Catalyst's internal value. */
   def lo(summary: ColumnSummary, file: Int): Option[Any] = bound(summary, file, low = true)
 
-  /** The upper bound of a file as Catalyst's internal value; NaN where the file holds one. A cut one may be invalid UTF-8. */
+  /**
+   * The upper bound of a file as Catalyst's internal value; NaN if the file has one. A cut text may be
+   * invalid UTF-8.
+   */
   def hi(summary: ColumnSummary, file: Int): Option[Any] = bound(summary, file, low = false)
 
-  /** As `hi`, of the values that are no NaN. */
+  /** The upper bound of the values that are not NaN. */
   def hiNumber(summary: ColumnSummary, file: Int): Option[Any] = summary.bounds match {
     case b: LongBounds if b.hasHi(file) =>
       Some(fromLong(b.hiUpTo(DoubleOrder.NaN - 1)(file), summary.dataType))
@@ -27,7 +30,7 @@ object CatalystValue {
     else None
   }
 
-  /** One of some values in the order of bounds, as Catalyst's internal value. */
+  /** A value in the order of bounds as Catalyst's internal value. */
   def ordered(values: Values, place: Int, dataType: DataType): Any = values match {
     case Values.Longs(array) => fromLong(array(place), dataType)
     case Values.Bytes(array) => fromBytes(array(place), dataType)

@@ -8,7 +8,7 @@ import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 import org.metastore.spark.statistics.objects.{Block, ObjectRef}
 
-/** The place of a column in one block. */
+/** The object and ordinal of a column in one block. */
 private[statistics] final case class ColumnSource(
     block: Block,
     ordinal: Int,
@@ -29,7 +29,9 @@ private[statistics] object ColumnSource {
   } yield ColumnSource(block, ordinal, served, ref)
 }
 
-/** Loads columns of blocks for one scan: first the footers, then every row group that is needed, side by side. */
+/**
+ * Loads columns of blocks for one scan: first the footers, then every row group that is needed, side by side.
+ */
 private[statistics] final class ColumnLoader[T <: CacheWeight](
     budget: Budget,
     reader: BlockReader,
@@ -41,7 +43,7 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
   private val loaded = mutable.HashMap.empty[(ObjectRef, Int), T]
   private val failed = mutable.HashMap.empty[ObjectRef, Reason]
 
-  /** Reads columns of blocks, as far as they are not there yet. */
+  /** Reads the columns of blocks that are not loaded yet. */
   def load(blocks: Seq[Block], columns: Seq[Column]): Unit = synchronized {
     val needed = for (column <- columns; block <- blocks; source <- sources(block, column)) yield source
     val missing = needed.distinct.filterNot(isKnown)

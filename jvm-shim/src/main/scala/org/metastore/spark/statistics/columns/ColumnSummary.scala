@@ -27,10 +27,12 @@ final case class FileSummary(
     maxLen: Option[Long])
 
 /**
- * One column in all files of a [[FileList]], aligned with it. `-1` in a count and `false` in `known` mean unknown: then nothing
- * may be concluded. Contradictory statistics of a file (bounds inverted, more nulls than rows) are unknown already.
+ * One column in all files of a [[FileList]], aligned with it. `-1` in a count and `false` in `hasStatistics`
+ * mean unknown: then nothing may be concluded. Contradictory statistics of a file (bounds inverted, more
+ * nulls than rows) are unknown already.
  *
- * @param bounds bounds of the file's non-null values in Spark's order; where doubles hold a NaN it is the upper bound
+ * @param bounds bounds of the file's non-null values in Spark's order; where doubles hold a NaN it is the
+ *               upper bound
  */
 final class ColumnSummary(
     val key: String,
@@ -43,7 +45,10 @@ final class ColumnSummary(
     contradictory: BitSet)
   extends CacheWeight {
 
-  /** Every file's statistics are usable, and no file's values are all null: then bounds alone decide comparisons. */
+  /**
+   * Every file's statistics are usable, and no file's values are all null: then bounds alone decide
+   * comparisons.
+   */
   lazy val boundsDecide: Boolean = {
     var file = 0
     while (file < hasStatistics.length && hasStatistics(file) && !isAllNull(file)) file += 1

@@ -53,7 +53,7 @@ private[statistics] final class FileJoin(
   extends CacheWeight {
   private lazy val number = FileJoin.counter.incrementAndGet()
 
-  /** By list of a snapshot's files: the place of each file of the scan in it, or -1. */
+  /** By list of a snapshot's files: the index of each file of the scan in it, or -1. */
   val placesInLists = new ConcurrentHashMap[ObjectRef, Array[Int]]()
 
   val rows: Array[Long] = blocks match {
@@ -63,7 +63,7 @@ private[statistics] final class FileJoin(
   val known: Array[Boolean] = new Array[Boolean](length)
   val knownFiles: Int = blocks.map(join).sum
 
-  /** How many files the block knows that none before it does. */
+  /** The number of files that the block knows and no block before it. */
   private def join(block: BlockJoin): Int = {
     val (ordinals, counted) = (block.ordinals, block.rows)
     val (rowsOf, isKnown) = (rows, known)
@@ -86,7 +86,9 @@ private[statistics] final class FileJoin(
 
   override def weight: Long = length * (9L + 4L * blocks.length)
 
-  /** An equal join that an earlier scan has kept, or this one, kept for later scans: columns aligned with it serve them all. */
+  /**
+   * An equal join from the cache, or this one, which is then cached: columns aligned with it serve all scans.
+   */
   def cachedOrSelf: FileJoin =
     if (failure.isDefined) this
     else {
@@ -106,7 +108,7 @@ private[statistics] final class FileJoin(
   def findAligned[T <: AnyRef](column: (String, DataType))(implicit kind: ClassTag[T]): Option[T] =
     StatisticsCache.get[T](keyOf(column, kind))
 
-  /** Keeps a column aligned with these files. */
+  /** Caches a column aligned with these files. */
   def keepAligned[T <: CacheWeight](column: (String, DataType), aligned: T)(implicit
       kind: ClassTag[T]): Unit =
     if (failure.isEmpty) StatisticsCache.put(keyOf(column, kind), aligned, aligned.weight)
@@ -120,10 +122,11 @@ private object FileJoin {
 }
 
 /**
- * The data files of one scan before pruning, in the scan's order: everything about them is then an array of this length. Keep one
- * instance per snapshot and ask with the same instance again: the join with the statistics is cached by its identity.
+ * The data files of one scan before pruning, in the scan's order. Statistics of them are arrays of this
+ * length. Use one instance for each snapshot: the join with the statistics is cached by its identity.
  *
- * @param modified modification times in milliseconds where they are part of the key (Parquet tables), else null
+ * @param modified modification times in milliseconds where they are part of the key (Parquet tables), else
+ *                 null
  */
 final class FileList(val paths: Array[String], val sizes: Array[Long], val modified: Array[Long]) {
   require(paths.length == sizes.length, "one size a path")

@@ -5,10 +5,13 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.objects.Values
 
-/** How many distinct values a column has in `files` files of a table. */
+/** The number of distinct values of a column in `files` files of a table. */
 final case class TableDistinct(distinct: Double, files: Int)
 
-/** Groups of files, each as if it were one file: a condition that no row of the group meets excludes all its files. */
+/**
+ * Groups of files, each as if it were one file: a condition that no row of the group meets excludes all its
+ * files.
+ */
 trait FileGroupStatistics {
 
   def length: Int
@@ -16,11 +19,17 @@ trait FileGroupStatistics {
   /** The group of a file of the scan; -1 where it is in none. */
   def groupOf(file: Int): Int
 
-  /** As `FileSetStatistics.column`, aligned with the groups. Bounds and counts of a group that is not wholly known are unknown. */
+  /**
+   * A column as `FileSetStatistics.column` has it, aligned with the groups. A group with an unknown file is
+   * unknown.
+   */
   def column(key: String, dataType: DataType): Either[Reason, ColumnSummary]
 }
 
-/** A table's statistics joined with the files of one scan. Arrays are aligned with `files` and never to be changed. */
+/**
+ * A table's statistics joined with the files of one scan. Arrays are aligned with `files` and never to be
+ * changed.
+ */
 trait FileSetStatistics {
 
   def files: FileList
@@ -31,21 +40,24 @@ trait FileSetStatistics {
   /** Physical rows of each file, -1: unknown. */
   def rows: Array[Long]
 
-  /** Whether some block knows the file (by path and size, and modification time where that is part of the key). */
+  /**
+   * Whether some block knows the file (by path and size, and modification time where that is part of the
+   * key).
+   */
   def isKnown(file: Int): Boolean
 
   /** Number of files of the scan that some block knows. */
   def knownFiles: Int
 
   /**
-   * Reads several columns at once, so that one request per object and row group fetches them all; afterwards `column` answers
-   * from memory. Call it before asking for columns one by one.
+   * Reads several columns at once, so that one request per object and row group fetches them all; afterwards
+   * `column` answers from memory. Call it before asking for columns one by one.
    */
   def load(columns: Seq[(String, DataType)]): Unit
 
   /**
-   * Bounds and counts of one column. `Left` where no file has usable statistics: no such column, another type, damage,
-   * the time limit. Never throws.
+   * Bounds and counts of one column. `Left` where no file has usable statistics: no such column, another
+   * type, damage, the time limit. Never throws.
    *
    * @param key      the column's key (docs/format.md, "Identity")
    * @param dataType its type in the query, to which the stored values are converted if that is exact
@@ -61,9 +73,9 @@ trait FileSetStatistics {
   /**
    * Lists of values and bloom filters of a column. Never throws.
    *
-   * @param among   the files that are going to be asked about: the others answer false
-   * @param filters whether bloom filters are of use too
-   * @param most    how many listed values are worth reading
+   * @param among    the files to answer for: other files answer false
+   * @param filters  whether bloom filters are of use, too
+   * @param most     the most listed values that are worth reading
    */
   def values(
       key: String,
@@ -73,24 +85,25 @@ trait FileSetStatistics {
       most: Long = Long.MaxValue): ColumnValues
 
   /**
-   * How many rows have each value, deleted ones included, of the files that are asked about and in which all values but NULL are
-   * listed. Never throws.
+   * The number of rows with each value, deleted rows included, in the selected files in which all values but
+   * NULL are listed. Never throws.
    */
   def valueCounts(key: String, dataType: DataType, among: Array[Int]): collection.Map[Int, CountedValues]
 
   /**
-   * How many rows of each of some files have a value, deleted ones included; -1: not known, perhaps none. Never throws.
+   * The number of rows with a value in each of some files, deleted rows included; -1 if unknown. Never
+   * throws.
    *
-   * @param value Catalyst's internal value; null counts the rows without one
-   * @param among the files that are asked about, in the order of the answer
+   * @param value    Catalyst's internal value; null counts the rows without one
+   * @param among    the files, in the order of the result
    */
   def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long]
 
   /**
    * Groups of files with common statistics, to exclude them together. Never throws.
    *
-   * @param columns keys and types of columns that are going to be asked for: they are read at once
-   * @return one entry a large block of statistics; none where there are none
+   * @param columns keys and types of the columns that will be needed: they are read at once
+   * @return one entry for each large block of statistics
    */
   def groups(columns: Seq[(String, DataType)]): Seq[FileGroupStatistics]
 
@@ -131,7 +144,7 @@ object ColumnValues {
 /** The source of the known values of a column in a file. */
 sealed trait ValueEvidence {
 
-  /** As the end of a sentence for people. */
+  /** The source as the end of a sentence. */
   def text: String
 }
 

@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
 import org.metastore.spark.statistics.objects.{DoubleOrder, Encoding, Fill, UnsignedOrder}
 
-/** A column of one block, with what it may be used for. */
+/** A column of one block, and the uses that its type allows. */
 private[statistics] final case class BlockPart[T](block: BlockJoin, served: TypePromotion, column: T)
 
 /** Puts the parts of a column from all blocks in the order of the scan's files. */
@@ -100,7 +100,9 @@ private[statistics] final class SummaryAssembler(key: String, dataType: DataType
     }
   }
 
-  /** NaN is Spark's largest double, and stored bounds leave it out: the upper bound holds only where there is none. */
+  /**
+   * NaN is Spark's largest double, and stored bounds leave it out: the upper bound holds only without NaN.
+   */
   private def widenToNaN(i: Int): Unit = {
     if (nans(i) < 0) {
       hi(i) = Long.MaxValue
@@ -148,7 +150,7 @@ private[statistics] object SizesAssembler {
 
 private[statistics] object SumsAssembler {
 
-  /** As `SizesAssembler.assemble`. Of a type that only counts serve there is none. */
+  /** Assembles sums as `SizesAssembler` does sizes. A type that is served by counts alone has no sums. */
   def assemble(parts: Seq[BlockPart[BlockSums]], length: Int): ColumnSums = {
     val sums = new Array[BigInteger](length)
     for {

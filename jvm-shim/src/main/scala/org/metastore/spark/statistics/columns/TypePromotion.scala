@@ -11,7 +11,7 @@ object TypePromotion {
   /** Bounds and counts. */
   object Full extends TypePromotion
 
-  /** Counts only: bounds of such a type say nothing. */
+  /** Only counts are usable: bounds of such a type decide nothing. */
   object Counts extends TypePromotion
 
   /** Nothing. */
@@ -29,7 +29,7 @@ object TypePromotion {
     else Nothing
   }
 
-  /** Whether bounds of the type may decide comparisons; otherwise only its counts say something. */
+  /** Whether bounds of the type may decide comparisons; otherwise only its counts are usable. */
   def hasBounds(dataType: DataType): Boolean = encoding(dataType).isDefined
 
   private val Encodings: Map[DataType, Encoding] = Map(
@@ -50,7 +50,7 @@ object TypePromotion {
   /** Whether a collation orders the texts of a type, by rules that are not ours. */
   def isCollated(dataType: DataType): Boolean = dataType.isInstanceOf[StringType] && dataType != StringType
 
-  /** The encoding whose bounds agree with Spark's order of the type; none where bounds say nothing. */
+  /** The encoding whose bounds agree with Spark's order of the type; None if bounds decide nothing. */
   def encoding(dataType: DataType): Option[Encoding] = dataType match {
     case d: DecimalType =>
       Some(if (d.precision <= DecimalType18) Encoding.LongValues else Encoding.BinaryValues)

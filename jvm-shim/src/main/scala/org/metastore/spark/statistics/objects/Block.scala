@@ -1,6 +1,8 @@
 package org.metastore.spark.statistics.objects
 
-/** The statistics of some data files. Several blocks may describe one file; each of them is sound on its own. */
+/**
+ * The statistics of some data files. Several blocks may describe one file; each of them is sound on its own.
+ */
 final case class Block(
     id: String,
     computed: String,

@@ -14,7 +14,7 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 
 import org.metastore.spark.reason.DamagedObjectException
 
-/** The pages of one verified column chunk that stands in memory. */
+/** The pages of one verified column chunk in memory. */
 private[statistics] final class ChunkPages(
     obj: String,
     chunk: ColumnChunk,
@@ -85,7 +85,7 @@ private[statistics] final class ChunkPages(
     java.util.Arrays.copyOfRange(bytes, from, from + length)
   }
 
-  /** Moves behind the next bytes, and says where they begin. */
+  /** Moves behind the next bytes, and returns their start. */
   private def skip(length: Int): Int = {
     if (length < 0 || length > end - at)
       throw new DamagedObjectException(obj, "a page lies outside of its column")

@@ -10,7 +10,10 @@ import org.apache.parquet.column.values.rle.RunLengthBitPackingHybridDecoder
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName._
 
-/** Decodes a column chunk that is not nested into primitive arrays, page by page, in the encodings of docs/format.md. */
+/**
+ * Decodes a column chunk that is not nested into primitive arrays, page by page, in the encodings of
+ * docs/format.md.
+ */
 private[statistics] object ColumnDecoder {
 
   /** Integers, booleans as 0 and 1, doubles as `DoubleOrder.key`; `missing` where the value is null. */
@@ -21,7 +24,7 @@ private[statistics] object ColumnDecoder {
     out
   }
 
-  /** As `longs`, and tells for each row whether it has a value. */
+  /** The values as `longs` returns them, and for each row whether it has one. */
   def longsWithPresence(pages: ChunkPages, rows: Int): (Array[Long], Array[Boolean]) = {
     val out = new Array[Long](rows)
     val present = new Array[Boolean](rows)
@@ -45,7 +48,7 @@ private[statistics] object ColumnDecoder {
   private def physical(pages: ChunkPages): PrimitiveTypeName =
     pages.leaf.getPrimitiveType.getPrimitiveTypeName
 
-  /** @param present set where a row has a value; null: nobody asks */
+  /** @param present set to true for each row with a value; null if the caller does not need it */
   private def decode(pages: ChunkPages, rows: Int, sink: Sink, present: Array[Boolean]): Unit = {
     if (pages.leaf.getMaxRepetitionLevel != 0 || pages.leaf.getMaxDefinitionLevel > 1)
       throw new IllegalArgumentException("the column is nested")
@@ -116,7 +119,7 @@ private[statistics] object ColumnDecoder {
     if (present != null) System.arraycopy(there, 0, present, first, there.length)
   }
 
-  /** The level that all values of a page have, if one run says so: 1 all there, 0 all null; -1 they differ. */
+  /** The level of all values of a page if it is one run: 1 all present, 0 all null; else -1. */
   private def onlyLevel(levels: ByteBuffer, count: Int): Int = {
     val peek = levels.duplicate()
     var header = 0L
@@ -227,15 +230,15 @@ private final class BytesSink(physical: PrimitiveTypeName, width: Int, out: Arra
 }
 
 /**
- * DELTA_BINARY_PACKED integers, straight from bytes into an array: parquet-mr's reader copies every value twice, and planning
- * decodes millions. With Spark's vectorized readers a cold look-up of ten columns in 65,536 data files took 72 ms, with these
- * 42 (benchmarks/index_lookup.py, store B, on one machine).
+ * DELTA_BINARY_PACKED integers, straight from bytes into an array: parquet-mr's reader copies every value
+ * twice, and planning decodes millions. A cold look-up of ten columns in 65,536 data files took 72 ms with
+ * Spark's vectorized readers, and 42 ms with these (benchmarks/index_lookup.py, store B, on one machine).
  */
 private[statistics] final class PackedIntegers(bytes: Array[Byte], private var at: Int, end: Int) {
   import PackedIntegers._
   private val words = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN)
 
-  /** The place of the next unread byte. */
+  /** The position of the next unread byte. */
   def position: Int = at
 
   /** Reads all of the integers, of which there must be `count`, into `out` from `first` on. */
@@ -300,7 +303,7 @@ private[statistics] final class PackedIntegers(bytes: Array[Byte], private var a
     last
   }
 
-  /** Where a value may span more than eight bytes, or the array ends. */
+  /** Reads values that may span more than eight bytes, or that stand at the end of the array. */
   private def bitwise(
       width: Int,
       smallest: Long,
@@ -361,7 +364,10 @@ private object PackedIntegers {
 /** DELTA_BYTE_ARRAY values, straight from bytes: each is a prefix of the one before and a suffix. */
 private[statistics] object PackedBytes {
 
-  /** Reads `count` values into `out` from `first` on. Equal neighbours are one array: nobody writes into it. */
+  /**
+   * Reads `count` values into `out` from `first` on. Equal neighbours share an array, which must not be
+   * changed.
+   */
   def read(
       bytes: Array[Byte],
       start: Int,

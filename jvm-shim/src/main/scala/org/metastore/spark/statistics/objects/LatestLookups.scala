@@ -20,12 +20,12 @@ private[statistics] final case class LatestLookup(
     begunNanos: Long,
     tookNanos: Long) {
 
-  /** Whether it knows of all changes of this driver, and is not older than so many milliseconds. */
+  /** Whether it has all changes of this driver, and is not older than `refreshMillis`. */
   def isRecent(refreshMillis: Long): Boolean = isCurrent && sinceMillis(begunNanos) < refreshMillis
 
   /**
-   * Whether it serves queries while a look-up goes on, because the store is slow. A manifest is never wrong, only old: it tells
-   * of files that do not change.
+   * Whether it serves queries while a look-up goes on, because the store is slow. A manifest is never wrong,
+   * only old: its files do not change.
    */
   def servesMeanwhile(limitMillis: Long): Boolean =
     isCurrent && manifest.isDefined && TimeUnit.NANOSECONDS.toMillis(tookNanos) >= limitMillis / 2
@@ -42,7 +42,7 @@ private[spark] object LatestLookups {
 
   private[statistics] def lastChange: Long = changes.get
 
-  /** Makes the next query look for what this driver wrote. */
+  /** Makes the next query look for the statistics that this driver wrote. */
   def noteChange(): Unit = changes.incrementAndGet()
 
   private[statistics] def find(root: String, owner: => AnyRef): Option[LatestLookup] =
@@ -53,7 +53,7 @@ private[spark] object LatestLookups {
     if (isNewest) put(root, lookup)
   }
 
-  /** Notes that a store has not answered in so many milliseconds. */
+  /** Notes that a store has not answered within `limitMillis`. */
   private[statistics] def noteTimeout(root: String, limitMillis: Long): Unit = synchronized {
     val waited = TimeUnit.MILLISECONDS.toNanos(limitMillis)
     last(root).filter(_.tookNanos < waited).foreach(known => put(root, known.copy(tookNanos = waited)))

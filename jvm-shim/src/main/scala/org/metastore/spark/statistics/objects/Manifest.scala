@@ -33,10 +33,10 @@ final case class Manifest(
     schemas.exists(_.exists(NameMapping.hasMappedKey))
   }
 
-  // a mapping seldom changes: the last one is kept
+  // A mapping seldom changes: the last one is remembered.
   @volatile private var resolved: Option[(Option[String], Manifest)] = None
 
-  /** The manifest under a table's name mapping: columns to which it gives another meaning are unknown. */
+  /** The manifest for a table's name mapping: columns that the mapping changed are unknown. */
   def under(nameMapping: Option[String]): Manifest = {
     val isExpressed = nameMapping.isDefined && expressions.nonEmpty
     if (!isMapped && !isExpressed) this
@@ -67,6 +67,6 @@ final case class Manifest(
 
 object Manifest {
 
-  /** In a fingerprint, what comes before the digest of a name mapping. */
+  /** The separator before the digest of a name mapping in a fingerprint. */
   private[statistics] val UnderMapping = "/"
 }

@@ -10,7 +10,7 @@ import org.metastore.spark.statistics.cache.StatisticsCache
 private[statistics] final class ManifestLog(folder: StoreFolder) {
   import ManifestLog._
 
-  /** The newest manifest that is whole; `None` where there is none. */
+  /** The newest undamaged manifest, or `None`. */
   def newest(): Option[Manifest] = firstWhole(listManifests().toList, None)
 
   private def firstWhole(
@@ -32,7 +32,9 @@ private[statistics] final class ManifestLog(folder: StoreFolder) {
     StatisticsCache.getOrLoad[Manifest](key, _ => file.length * 4)(read(file))
   }
 
-  /** All manifests, the newest first. A number beyond all that a log can have come to is none of it. */
+  /**
+   * All manifests, the newest first. A number that is too far ahead of the one before is none of the log's.
+   */
   private def listManifests(): Seq[StoreFile] = {
     val found =
       folder.files().filter(file => Name.matcher(file.name).matches && numberOf(file) > 0).sortBy(numberOf)
@@ -55,7 +57,10 @@ private[statistics] final class ManifestLog(folder: StoreFolder) {
 private object ManifestLog {
   private val Name = java.util.regex.Pattern.compile("\\d{20}\\.json")
 
-  /** As in Python's `store/commit_log`: how far a manifest's number may be ahead of the one before it. */
+  /**
+   * The most by which a manifest's number may be ahead of the one before it. Python's `commit_log` has the
+   * same bound.
+   */
   private val Farthest = BigInt(Contract.limit("manifests_ahead"))
 
   private def numberOf(file: StoreFile): BigInt = BigInt(file.name.stripSuffix(".json"))

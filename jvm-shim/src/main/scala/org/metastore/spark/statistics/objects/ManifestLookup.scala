@@ -10,23 +10,23 @@ import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 
 /**
- * Looks for the newest manifest of a store; on stores where each request takes its time seldom.
+ * Looks for the newest manifest of a store; seldom if its requests are slow.
  *
- * @param refreshMillis for how long what was found serves further queries
+ * @param refreshMillis the time for which a result serves further queries
  */
 private[statistics] final class ManifestLookup(store: Path, openFiles: => StoreFiles, refreshMillis: Long) {
   private lazy val files = openFiles
   private val root = store.toString
 
-  /** The newest manifest, or that of a moment ago; `None` where there is none. */
+  /** The newest manifest, or a recent one from memory; `None` if the store has none. */
   def find(): Option[Manifest] = latest match {
     case Some(last) if last.isRecent(refreshMillis) => last.manifest
     case _ => read()
   }
 
   /**
-   * As `find`, beside the planning thread: begins, and returns what waits for the end. Where the store is slow an earlier
-   * manifest serves, and the look-up goes on for the next query.
+   * Begins `find` beside the planning thread; a call of the result waits for it. If the store is slow, an
+   * earlier manifest serves, and the look-up goes on for the next query.
    */
   def begin(limitMillis: Long): Budget => Either[Reason, Option[Manifest]] = latest match {
     case Some(last) if last.isRecent(refreshMillis) => _ => Right(last.manifest)
@@ -39,7 +39,7 @@ private[statistics] final class ManifestLookup(store: Path, openFiles: => StoreF
     case _ => beginReading(limitMillis)
   }
 
-  /** The earlier manifest where the store was too slow, which is noted; else the reason. */
+  /** The earlier manifest if the store was too slow, which is noted; else the reason. */
   private def serveIfLate(
       why: Reason,
       last: LatestLookup,

@@ -17,7 +17,7 @@ private[statistics] object ManifestReader {
   // writers aim at 1 MB, which very wide schemas pass
   val MaxBytes: Int = Contract.limit("manifest_bytes").toInt
   private val Format = Contract.limit("format_version")
-  // writers keep 64, more where blocks cannot share a list of columns
+  // Writers merge down to 64 blocks; more remain if blocks cannot share a list of columns.
   private val MaxBlocks = Contract.limit("manifest_blocks")
   private val Known = Set.empty[String] // entries of `requires` that this reader understands
   private val Computed = Set("files", "footer", "full")

@@ -10,21 +10,23 @@ import com.fasterxml.jackson.databind.node.{ArrayNode, JsonNodeFactory}
 import org.metastore.spark.reason.Optional
 
 /**
- * Iceberg's name mapping: under which names a data file without field ids has the table's columns.
+ * A table's name mapping: the names of its columns in data files without field ids.
  *
- * @param text the JSON of the table property; `None` where the table has none, and readers go by position
+ * @param text the JSON of the table property; `None` if the table has none, and readers go by position
  */
 final class NameMapping(text: Option[String]) {
   import NameMapping._
 
-  // Of a text that is no mapping nothing is known: Iceberg cannot read such files either.
+  // None if the text is no mapping: then the table's readers cannot read such files either.
   private lazy val names: Option[Map[String, String]] = Try(namesOf(json.readTree(text.get))).toOption
 
-  /** Columns that mean in data files without field ids what they meant when they were analyzed have the table's keys. */
+  /**
+   * Gives the table's key to the columns of files without field ids whose names in the mapping are unchanged.
+   */
   def resolve(columns: IndexedSeq[ColumnEntry]): IndexedSeq[ColumnEntry] = columns.map { column =>
     fieldId(column.key) match {
       case Some(id) if mappedKey(id).contains(column.key) => column.copy(key = id)
-      // Which data files an expression was computed of is not stored: a mapping may have changed any of them.
+      // The data files of an expression are not stored: a mapping may have changed any of them.
       case None if column.isExpression && text.isDefined => column.copy(key = s"@${column.key}")
       case _ => column
     }
@@ -67,7 +69,7 @@ object NameMapping {
     found.toMap
   }
 
-  /** The nested fields of a field: what a list or a map holds depends on them. */
+  /** The nested fields of a field: the values of a list or a map depend on them. */
   private def below(field: JsonNode): Option[JsonNode] = {
     val nested = field.path("fields").elements.asScala.map(describe).toVector
     Optional.when(nested.nonEmpty)(nodes.objectNode().set[JsonNode]("fields", arrayOf(nested)))

@@ -30,8 +30,8 @@ private[statistics] final class LocalBytes(objects: StoreFolder, ref: ObjectRef)
 }
 
 /**
- * Reads an object of a store where each request takes its time: one of moderate size whole, and no moderate part of it twice
- * while it is in the driver's cache.
+ * Reads an object of a store with slow requests: a small object whole, and small parts of a large one through
+ * the driver's cache.
  */
 private[statistics] final class RemoteBytes(objects: StoreFolder, ref: ObjectRef) extends ObjectBytes {
   import RemoteBytes._
@@ -46,7 +46,7 @@ private[statistics] final class RemoteBytes(objects: StoreFolder, ref: ObjectRef
     StatisticsCache.get[BytesFrom](key).getOrElse(request(key, start, length))
   }
 
-  /** Threads that ask for the same bytes at the same time make one request. */
+  /** Sends one request for all threads that need the same bytes at the same time. */
   private def request(key: String, start: Long, length: Int): BytesFrom = {
     MemoryOnly.requireStore()
     val mine = new CompletableFuture[BytesFrom]
@@ -86,7 +86,7 @@ private[statistics] object RemoteBytes {
 
   private val running = new ConcurrentHashMap[String, CompletableFuture[BytesFrom]]
 
-  /** Drops what was read of an object. */
+  /** Drops the cached bytes of an object. */
   def forget(objects: StoreFolder, ref: ObjectRef): Unit =
     StatisticsCache.removeAll(prefixOf(objects, ref))
 

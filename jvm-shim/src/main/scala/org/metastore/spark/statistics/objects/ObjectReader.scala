@@ -13,7 +13,10 @@ import org.metastore.spark.statistics.cache.CacheEntry
 private[statistics] final class ObjectReader(objects: StoreFolder) {
   import ObjectReader._
 
-  /** The object's footer, from the cache or by one request. The cache goes by the digest that is checked, not by a claim. */
+  /**
+   * The object's footer, from the cache or by one request. The key of the cache is the digest, which is
+   * verified.
+   */
   def footer(ref: ObjectRef): ParquetFooter = {
     val found = cachedFooter(ref).get()
     if (ref.rows != ObjectRef.AnyRows && ref.rows != found.rows)
@@ -38,7 +41,7 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
       }
     }
 
-  /** As `chunks`, parts of some of them. */
+  /** Parts of some column chunks, verified. */
   def parts(
       ref: ObjectRef,
       footer: ParquetFooter,
@@ -129,7 +132,7 @@ private[statistics] object ObjectReader {
       ByteRange(leaf, chunk.start, Math.toIntExact(chunk.length))
   }
 
-  /** How many bytes an object of that length may become when decoded. */
+  /** The most bytes of a decoded object, by its length. */
   private def mostBytes(length: Long): Long = math.min(MaxBytes, FewBytes + MostExpansion * length)
 
   private def damaged(ref: ObjectRef, what: String): DamagedObjectException =

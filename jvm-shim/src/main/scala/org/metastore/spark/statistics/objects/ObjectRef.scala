@@ -5,7 +5,9 @@ import java.util.regex.Pattern
 import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.DamagedObjectException
 
-/** An immutable object of the store, as a manifest names it. It is trusted only when length and digest agree. */
+/**
+ * An immutable object of the store, as a manifest names it. It is trusted only when length and digest agree.
+ */
 final case class ObjectRef(
     name: String,
     length: Long,
@@ -30,7 +32,7 @@ object ObjectRef {
   /** The number of rows in a reference that does not have it. */
   val AnyRows: Long = -1
 
-  /** The kind that a name says. */
+  /** The kind of object in a name. */
   private[statistics] def kindOf(name: String): String = name.dropRight(TailLength)
 
   /** Refuses names that could form a path or that are of another kind, and sizes that no object has. */
@@ -52,7 +54,7 @@ object ObjectRef {
 /** An object and the columns that it holds. */
 final case class SummaryRef(ref: ObjectRef, columns: Seq[Int], part: Option[HashPart] = None)
 
-/** One of `of` equal ranges of all hashes, the `place`-th from 0. */
+/** Range `index`, from 0, of `count` equal ranges of all hashes. */
 final case class HashPart(place: Int, of: Int) {
   def has(hash: Long): Boolean = (hash >>> 32) * of >>> 32 == place
 }

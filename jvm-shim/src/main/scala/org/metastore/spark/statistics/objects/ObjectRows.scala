@@ -13,7 +13,10 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 
 import org.metastore.spark.reason.Indexed
 
-/** Reads whole rows of objects, lists and maps included: for answers to people, where a row is an object anyway. */
+/**
+ * Reads whole rows of objects, lists and maps included: for answers to people, where a row is an object
+ * anyway.
+ */
 private[statistics] final class RowReader(objects: ObjectReader) {
 
   /** The rows of some row groups that pass a test, each as `make` makes it. */
@@ -48,7 +51,7 @@ private[statistics] final class PageStore(chunks: Seq[ChunkPages], rows: Long) e
   override def getRowCount: Long = rows
 }
 
-/** One row; fields by name, `None` where null. */
+/** A row, read by field name; `None` is null. */
 private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
 
   def long(field: String): Option[Long] = value(field)(i => row.getLong(i, 0))
@@ -61,11 +64,13 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
 
   def bytes(field: String): Option[Array[Byte]] = value(field)(i => row.getBinary(i, 0).getBytes)
 
-  /** The value in the column's encoding, in whichever of the typed fields it stands. */
+  /** The value in the column's encoding, from the typed field that has it. */
   def value: Option[Any] =
     long("value_long").orElse[Any](double("value_double")).orElse(bytes("value_binary"))
 
-  /** The items of a list, read by `item` from the repeated group's only field; none where the list is null. */
+  /**
+   * The items of a list, read by `item` from the repeated group's only field; none where the list is null.
+   */
   def list[T](field: String)(item: Group => T): IndexedSeq[T] = repeated(field).map(item)
 
   /** A map with text keys. */
@@ -220,11 +225,12 @@ final case class DataFileRow(
 final case class DetailRef(ref: ObjectRef, file: Int)
 
 /**
- * A value of a column and how often it occurs; with `error` rows more, at most. In the column's encoding, as in [[SummaryRow]].
+ * A value of a column and how often it occurs; with `error` rows more, at most. In the column's encoding, as
+ * in [[SummaryRow]].
  */
 final case class ValueCount(value: Any, frequency: Long, error: Long, files: Map[Int, Long])
 
-/** A histogram as it is stored. Lists are empty where null. */
+/** A stored histogram. A null list is empty. */
 final case class HistogramRow(
     kind: String,
     edges: IndexedSeq[Any],
@@ -252,9 +258,9 @@ final case class TableFileRow(
 }
 
 /**
- * A row of `summary` or `table-summary`: everything known of one column in one data file, or in a table, by the names of its
- * fields. `lo`, `hi` and `percentiles` are values in the column's encoding: `Long`, `Double` or `Array[Byte]`; `CatalystValue`
- * converts them to Catalyst's.
+ * A row of `summary` or `table-summary`: everything known of one column in one data file, or in a table, by
+ * the names of its fields. `lo`, `hi` and `percentiles` are values in the column's encoding: `Long`, `Double`
+ * or `Array[Byte]`; `CatalystValue` converts them to Catalyst's.
  */
 final class SummaryRow(stored: String => Option[Any]) {
   val column: Int = get[Int]("column").get
@@ -266,14 +272,14 @@ final class SummaryRow(stored: String => Option[Any]) {
   def nulls: Option[Long] = get("nulls")
   def nans: Option[Long] = get("nans")
 
-  /** How many values are -Infinity, and how many Infinity; `None` where not counted. */
+  /** The numbers of values that are -Infinity and Infinity; `None` if they were not counted. */
   def infinities: Option[(Long, Long)] =
     for {
       below <- get[Long]("negative_infinities")
       above <- get[Long]("positive_infinities")
     } yield (below, above)
 
-  /** How many values there are, null and NaN excluded. */
+  /** The number of values without null and NaN. */
   def numbers: Option[Long] = for (all <- rows; missing <- nulls) yield all - missing - nans.getOrElse(0L)
 
   def lo: Option[Any] = encoded("lo")

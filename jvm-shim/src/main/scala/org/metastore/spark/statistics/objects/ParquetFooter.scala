@@ -48,13 +48,13 @@ private[statistics] final class ParquetFooter(
 
   private val byName = leaves.indices.groupBy(leaves(_).getPath.head)
 
-  /** The leaf of a column that is not nested; raises where there is none. */
+  /** The leaf of a column that is not nested. Raises an error if it is missing. */
   def leaf(name: String): Int = byName.get(name) match {
     case Some(Seq(only)) => only
     case _ => throw new IllegalArgumentException(s"it has no column $name")
   }
 
-  /** The leaf of that path; raises where there is none. */
+  /** The leaf of a path. Raises an error if it is missing. */
   def leafAt(path: Seq[String]): Int = leaves.indexWhere(_.getPath.toSeq == path) match {
     case -1 => throw new IllegalArgumentException(s"it has no column ${path.mkString(".")}")
     case found => found
@@ -71,7 +71,10 @@ private[statistics] final class ParquetFooter(
     }
   }
 
-  /** The least hash of the values of each row group, where they are cut by it; raises where the footer's text is not that. */
+  /**
+   * The least hash of the values of each row group, where they are cut by it; raises where the footer's text
+   * is not that.
+   */
   lazy val leastHashes: Option[IndexedSeq[Long]] = texts.get(Hashes).map { text =>
     val numbers = ByteBuffer.wrap(Base64.getDecoder.decode(text))
     if (numbers.remaining != rowGroups.size * 8)

@@ -21,7 +21,9 @@ private[statistics] final class ColumnRows(val from: Int, val until: Int, ordina
     byFile(all, new Array[Boolean](files))
   }
 
-  /** Arrays as they are where they have a row a file; else rows are copied to their files, neighbours at once. */
+  /**
+   * Arrays as they are where they have a row a file; else rows are copied to their files, neighbours at once.
+   */
   private def byFile[T <: AnyRef](values: T, out: => T): T =
     if (dense && java.lang.reflect.Array.getLength(values) == files) values
     else {
@@ -50,7 +52,7 @@ private[statistics] object ColumnRows {
   }
 }
 
-/** Some fields of one row group of a summary, or of some of its rows, decoded when asked. */
+/** Some fields of one row group of a summary, or of some of its rows. Each call decodes a field. */
 private[statistics] final class RowGroup(
     footer: ParquetFooter,
     rows: Int,
@@ -70,7 +72,7 @@ private[statistics] final class RowGroup(
 
   def bytes(field: String): Array[Array[Byte]] = ColumnDecoder.bytes(pages(leaves(field)), rows)
 
-  /** The rows of each column: they stand together, ordered by file. */
+  /** The rows of each column, which follow each other, ordered by file. */
   def spans(files: Int, place: String = "file"): Map[Int, ColumnRows] = {
     val columns = longs("column", -1)
     val ordinals = longs(place, -1)
@@ -92,7 +94,7 @@ private[statistics] final class RowGroup(
 
 private[statistics] object RowGroup {
 
-  /** Decodes fields of one row group ; what goes wrong is damage of the object. */
+  /** Decodes fields of one row group. A failure means that the object is damaged. */
   def read[T](
       objects: ObjectReader,
       ref: ObjectRef,

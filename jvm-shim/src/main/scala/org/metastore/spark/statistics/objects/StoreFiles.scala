@@ -11,10 +11,10 @@ trait StoreFiles {
   /** Whether the files lie on this machine's disk, so that links and devices may lie among them. */
   def areLocal: Boolean
 
-  /** What reads the files, with its credentials: what another one reads may differ. */
+  /** The owner of the access, with its credentials: another owner may read other files. */
   def owner: AnyRef
 
-  /** The files directly in a folder; none where there is no folder. */
+  /** The files directly in a folder; none if the folder is missing. */
   def list(folder: Path): Seq[StoreFile]
 
   /** Opens a file whose length is known. */

@@ -50,7 +50,9 @@ private[statistics] final class StoreFolder(storeFiles: StoreFiles, store: Path,
 
 private object StoreFolder {
 
-  /** Attributes of a local path; `None` if there is nothing, or if Java cannot read them: opening then fails. */
+  /**
+   * Attributes of a local path; `None` if there is nothing, or if Java cannot read them: opening then fails.
+   */
   private def attributes(path: Path): Option[BasicFileAttributes] =
     try Some(Files.readAttributes(
         Paths.get(path.toUri.getPath),

@@ -3,10 +3,10 @@ package org.metastore.spark.statistics.objects
 import org.metastore.spark.reason.SqlName
 
 /**
- * Which table the statistics belong to. A reader with another uuid at hand ignores them.
+ * The identity of the table that the statistics belong to. Readers ignore statistics with another uuid.
  *
- * @param nameMapping Iceberg's name mapping as a table property has it now: statistics do not store it
- * @param ownFiles    how the table reads files beside its own, where that is not as the session does
+ * @param nameMapping the current name mapping in the table's properties: statistics do not store it
+ * @param ownFiles    the table's own access to files beside its data files; None if the session's serves
  */
 final case class TableIdentity(
     format: String,
@@ -16,7 +16,10 @@ final case class TableIdentity(
     nameMapping: Option[String] = None,
     ownFiles: Option[StoreFiles] = None) {
 
-  /** What our ANALYZE TABLE calls it: of a Parquet table by its name ANALYZE is Spark's own, if no setting says else. */
+  /**
+   * Its name in our ANALYZE TABLE. By its plain name, a Parquet table is analyzed by Spark, if no setting
+   * changes it.
+   */
   def inStatements: String =
     if (format == "parquet" && !name.startsWith(s"$format.")) SqlName(Seq(format, location))
     else name
@@ -27,7 +30,7 @@ final case class TableIdentity(
     case None => s"${location.stripSuffix("/")}/_metastore"
   }
 
-  /** How that folder is read, where not as the session does: the keys of a table are for its own place alone. */
+  /** The table's own access to that folder: its keys open its own location, not a separate store. */
   def filesOf(store: Option[String]): Option[StoreFiles] =
     if (store.exists(_.nonEmpty)) None else ownFiles
 }

@@ -11,8 +11,8 @@ import org.apache.parquet.io.api.Binary
 import org.apache.spark.sql.types.{DataType, DecimalType, DoubleType, FloatType}
 
 /**
- * Spark's order of doubles as integers: `key(a) < key(b)` exactly where Spark says `a < b`. NaN is the largest and equal to
- * itself, -0.0 equals 0.0.
+ * Spark's order of doubles as integers: `key(a) < key(b)` exactly if `a < b` in Spark. NaN is the largest and
+ * equal to itself, -0.0 equals 0.0.
  */
 object DoubleOrder {
 
@@ -53,7 +53,7 @@ private[statistics] object Fill {
   }
 }
 
-/** Elements of an array, by their places. Without boxing. */
+/** Elements of an array, by their indexes. Without boxing. */
 private[statistics] object Gather {
   def apply[@specialized(Long, Int, Byte, Boolean) T: ClassTag](
       values: Array[T],
@@ -68,29 +68,32 @@ private[statistics] object Gather {
   }
 }
 
-/** Values of a column in the order of bounds: integers, doubles as `DoubleOrder.key`, or bytes, long decimals as `DecimalBytes`. */
+/**
+ * Values of a column in the order of bounds: integers, doubles as `DoubleOrder.key`, or bytes, long decimals
+ * as `DecimalBytes`.
+ */
 sealed trait Values {
   def length: Int
 
   /** Bytes in memory. */
   def weight: Long
 
-  /** Order of one of these and of one of others, which are of the same kind. */
+  /** Compares value `i` with value `j` of other values, which are of the same kind. */
   def compare(i: Int, others: Values, j: Int): Int
 
-  /** The place of one of these among some that are sorted, and of the same kind, as `Arrays.binarySearch` tells it. */
+  /** The index of value `i` in sorted values of the same kind, as `Arrays.binarySearch` returns it. */
   def search(sorted: Values, i: Int): Int
 
-  /** The values at some places. */
+  /** The values at some indexes. */
   def at(places: Array[Int]): Values
 
-  /** One of these in a form that is equal for equal values. */
+  /** Value `i` in a form that is equal for equal values. */
   def key(i: Int): Any
 
-  /** Whether one of these is among some that are sorted. */
+  /** Whether value `i` is in sorted values. */
   final def isIn(sorted: Values, i: Int): Boolean = search(sorted, i) >= 0
 
-  /** Places of those that are among some that are sorted. */
+  /** The indexes of the values that are in sorted values. */
   final def placesIn(sorted: Values): Array[Int] = {
     val found = Array.newBuilder[Int]
     var i = 0
@@ -101,17 +104,19 @@ sealed trait Values {
     found.result()
   }
 
-  /** Whether all of them are among some that are sorted. */
+  /** Whether all values are in sorted values. */
   final def areIn(sorted: Values): Boolean = (0 until length).forall(isIn(sorted, _))
 
-  /** Whether none of these is among others; both are sorted. The fewer ones are searched in the many. */
+  /** Whether no value is in other values; both are sorted. The fewer values are searched in the many. */
   final def areOutOf(others: Values): Boolean =
     if (length <= others.length) !(0 until length).exists(isIn(others, _)) else others.areOutOf(this)
 }
 
 object Values {
 
-  /** More than these are compared with bounds alone. Their look-up in a thousand files takes about a second. */
+  /**
+   * More than these are compared with bounds alone. Their look-up in a thousand files takes about a second.
+   */
   val MostLookedUp = 250000
 
   val none: Values = Longs(Array.empty)
@@ -155,7 +160,7 @@ object Values {
   private def otherKind: Nothing = throw new IllegalArgumentException("values of two kinds")
 }
 
-/** Hashes as docs/format.md says ("sketches"): XXH64 of a value as it is stored, not as it is ordered. */
+/** Hashes by docs/format.md ("sketches"): XXH64 of the stored form of a value, not of its ordered form. */
 private[statistics] final class ValueHash(dataType: DataType) {
   private val isDouble = dataType == DoubleType || dataType == FloatType
   private val isDecimal = dataType.isInstanceOf[DecimalType]
@@ -180,7 +185,7 @@ object UnsignedOrder {
 
   val comparator: java.util.Comparator[Array[Byte]] = (a, b) => compare(a, b)
 
-  /** The least byte string above all that begin with a prefix; None where there is none. */
+  /** The least byte string above all that begin with a prefix; None if all of its bytes are 255. */
   def afterPrefix(prefix: Array[Byte]): Option[Array[Byte]] = {
     val last = prefix.lastIndexWhere(_ != -1)
     if (last < 0) None
@@ -191,7 +196,10 @@ object UnsignedOrder {
     }
   }
 
-  /** Eight bytes from `from` on as a signed integer: where two differ, they differ as what follows does. */
+  /**
+   * Eight bytes from `from` on as a signed integer. Two different integers have the order of the bytes from
+   * there on.
+   */
   def head(bytes: Array[Byte], from: Int): Long = {
     var head = 0L
     var i = from
@@ -203,7 +211,10 @@ object UnsignedOrder {
   }
 }
 
-/** Decimals of more than 18 digits: 16 bytes big-endian two's complement, here with the sign bit flipped for unsigned order. */
+/**
+ * Decimals of more than 18 digits: 16 bytes big-endian two's complement, here with the sign bit flipped for
+ * unsigned order.
+ */
 object DecimalBytes {
   private val Length = 16
 

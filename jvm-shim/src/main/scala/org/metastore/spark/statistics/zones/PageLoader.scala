@@ -10,7 +10,7 @@ import org.metastore.spark.statistics.columns.{
   BlockColumn, BlockJoin, BlockPart, BlockRows, ColumnLoader, ColumnSource
 }
 
-/** Columns of few files of a scan: of a large block only the pages that hold them, of other blocks all. */
+/** Columns of few files of a scan: single pages of large blocks, and whole columns of other blocks. */
 private[statistics] final class PageLoader(
     reader: ZoneReader,
     joined: IndexedSeq[BlockJoin],
@@ -63,7 +63,7 @@ private[statistics] final class PageLoader(
       yield new Read(place, column, source, group, table)
   }
 
-  /** The pages of one column of a block that hold files which are asked for. */
+  /** The pages of one column of a block that hold selected files; `index` is that of the block. */
   private final class Read(
       val place: Int,
       val column: Column,

@@ -8,7 +8,8 @@ import scala.util.Try
 import org.metastore.spark.statistics.objects.{ColumnChunk, ParquetFooter}
 
 /**
- * The places of a summary's pages that planning reads, with a digest of the pages of the same rows (docs/format.md, "Objects").
+ * The offsets of the summary pages that planning reads, with a digest of the pages of the same rows
+ * (docs/format.md, "Objects").
  */
 private[statistics] final class PageTable private (
     footer: ParquetFooter,
@@ -21,10 +22,10 @@ private[statistics] final class PageTable private (
 
   def weight: Long = entries.limit()
 
-  /** How many pages a column of a row group has. */
+  /** The number of pages of a column of a row group. */
   def count(group: Int): Int = before(group + 1) - before(group)
 
-  /** How many rows a page has. */
+  /** The number of rows of a page. */
   def rowsOf(group: Int, page: Int): Int =
     math.min(rows, footer.rowGroups(group).rows - page.toLong * rows).toInt
 
@@ -54,7 +55,7 @@ private[statistics] object PageTable {
   private val RowsKey = "metastore.page_rows"
   private val Key = "metastore.pages"
 
-  /** The columns whose pages stand in the table. */
+  /** The columns whose pages are in the table. */
   private val Fields: IndexedSeq[String] = IndexedSeq(
     "column",
     "file",
@@ -75,7 +76,7 @@ private[statistics] object PageTable {
 
   private def pagesOf(rows: Long, pageRows: Int): Int = Math.toIntExact((rows + pageRows - 1) / pageRows)
 
-  /** The table in a footer; `None` where there is none that can be used: then whole columns are read. */
+  /** The table in a footer; `None` if it has no valid one: then whole columns are read. */
   def fromFooter(footer: ParquetFooter): Option[PageTable] = Try {
     for {
       rows <- footer.text(RowsKey).map(_.toInt)

@@ -28,7 +28,9 @@ private[statistics] final class ZoneIdentities private (entries: ByteBuffer) {
 
   def weight: Long = entries.limit()
 
-  /** The place in a scan's list where each zone of a block may begin, by its first and last path; -1: nowhere. */
+  /**
+   * The index in a scan's list at which each zone of a block may begin, by its first and last path; -1: none.
+   */
   def places(files: FileList, blockFiles: Int): Array[Int] = {
     val found = new Array[Int](zones)
     Arrays.fill(found, -1)
@@ -50,7 +52,7 @@ private[statistics] final class ZoneIdentities private (entries: ByteBuffer) {
     found
   }
 
-  /** The zones, among some, whose files are the list's from their places on. */
+  /** The zones of `candidates` whose files are the list's files from their start on. */
   def confirm(some: Seq[Int], places: Array[Int], files: FileList, blockFiles: Int): Seq[Int] = {
     val identity = new Identity(files)
     some.filter { zone =>
@@ -128,10 +130,10 @@ private[statistics] object ZoneIdentities {
 private[statistics] object Zone {
   val Files: Int = Contract.limit("zone_files").toInt
 
-  /** How many zones so many files make. */
+  /** The number of zones of a number of files. */
   def count(files: Int): Int = (files + Files - 1) / Files
 
-  /** How many files a zone of a block has. */
+  /** The number of files of a zone of a block. */
   def length(zone: Int, blockFiles: Int): Int = math.min(Files, blockFiles - zone * Files)
 
   /** Rows of the files of each zone together; -1 where one of them is unknown. */
@@ -153,7 +155,7 @@ private[statistics] final class ZoneJoin(identities: ZoneIdentities, files: File
 
   private val places = identities.places(files, blockFiles)
 
-  /** Tasks that give the zones whose files stand where they may stand. */
+  /** Tasks that find the zones whose files are the list's files from their start on. */
   def checks: Seq[() => Seq[Int]] = places.indices.filter(places(_) >= 0).grouped(AtOnce).toVector.map {
     zones => () =>
       identities.confirm(zones, places, files, blockFiles)
@@ -163,7 +165,7 @@ private[statistics] final class ZoneJoin(identities: ZoneIdentities, files: File
   def isComplete(zones: Seq[Int]): Boolean =
     zones.size == places.length || zones.map(Zone.length(_, blockFiles)).sum == files.length
 
-  /** Ordinal in the block of each file, by the zones that were found. */
+  /** The ordinal in the block of each file of some zones; -1 for other files. */
   def ordinals(zones: Seq[Int]): Array[Int] = {
     val out = new Array[Int](files.length)
     java.util.Arrays.fill(out, -1)

@@ -8,13 +8,15 @@ import org.metastore.spark.statistics.objects.{Block, ObjectReader, ObjectRef, R
 private[statistics] final class ZoneReader(objects: ObjectReader) {
   import ZoneReader._
 
-  /** As `BlockReader.readColumns`, of zones: by zone. */
+  /** Reads columns of zones as `BlockReader.readColumns` reads those of files. */
   def readZones(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockColumn] =
     RowGroup.read(objects, ref, group, ZoneFields) { rows =>
       BlockReader.keepAll(ref, new BlockColumnLoader(block, rows, Zone.count(filesOf(block)), "zone"))
     }
 
-  /** The pages of a column: its row group and the table of pages, if that is all of the column, file by file. */
+  /**
+   * The pages of a column: its row group and the table of pages, if that is all of the column, file by file.
+   */
   def pages(block: Block, ref: ObjectRef, column: Int): Option[(Int, PageTable)] = {
     val footer = objects.footer(ref)
     footer.groupsOf(Set(column)) match {
@@ -27,7 +29,7 @@ private[statistics] final class ZoneReader(objects: ObjectReader) {
     }
   }
 
-  /** One page of a column: by file, the first of them is that of its first row. */
+  /** One page of a column, by file: the first file is that of the page's first row. */
   def readPage(
       block: Block,
       ref: ObjectRef,
