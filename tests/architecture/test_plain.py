@@ -174,7 +174,7 @@ def test_names_and_comments_of_scala_are_counted():
     """Private words where a name is bound, opaque doc comments, and comment lines that are too wide."""
     code = (
         "/** What it is. */\n/** Counts\n * what was asked. */\n/** Counts. */\n"
-        f"val known = found(\"told: Int\") // {'-' * 110}\n"
+        f'val known = found("told: Int") // {"-" * 110}\n'
         f"// {'-' * 110}\n"
         "def count(place: Int, left: Int) = rows.map(own => own) match { case Some((kept, b)) if kept.own => b }\n"
         "for ((column, others) <- all) yield sum(others)\n"
