@@ -31,7 +31,7 @@ PAIRS = (
     *("los his", "lo hi", "hasLo hasHi", "loExact hiExact", "setLo setHi", "nulls nans", "below above"),
     *("disjoint covers", "excludedByBounds matchedByBounds", "noRowMatches allRowsMatch", "getLo getHi", "lack within"),
     *("holdsForNull holdsForNaN", "holdsForSome holdsForAll", "leftLo leftHi", "rightLo rightHi"),
-    *("ofLo ofHi", "never always", "positive negative", "asked left"),
+    *("loResult hiResult", "never always", "positive negative", "asked left"),
 )
 SWAPS = {a: b for pair in PAIRS for a, b in (pair.split(), pair.split()[::-1])} | {"nonEmpty": "isEmpty"}
 WITHOUT = {"pattern", "parameters", "type", "return_type", "type_arguments", "type_parameters", "extend", "name"}

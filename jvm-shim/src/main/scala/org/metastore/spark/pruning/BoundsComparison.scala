@@ -9,18 +9,18 @@ private[pruning] final class BoundsComparison(left: Bounds, right: Bounds) {
   private val (leftLo, leftHi) = (left.los, left.his)
   private val (rightLo, rightHi) = (right.los, right.his)
 
-  def isBelow(i: Int): Boolean = mostOfLeft(i) < 0
-  def isNotAbove(i: Int): Boolean = mostOfLeft(i) <= 0
-  def isAbove(i: Int): Boolean = mostOfRight(i) < 0
-  def isNotBelow(i: Int): Boolean = mostOfRight(i) <= 0
+  def isBelow(i: Int): Boolean = compareLeftHiToRightLo(i) < 0
+  def isNotAbove(i: Int): Boolean = compareLeftHiToRightLo(i) <= 0
+  def isAbove(i: Int): Boolean = compareRightHiToLeftLo(i) < 0
+  def isNotBelow(i: Int): Boolean = compareRightHiToLeftLo(i) <= 0
 
   /** The order of the greatest left value and the least right one. */
-  private def mostOfLeft(i: Int): Int =
+  private def compareLeftHiToRightLo(i: Int): Int =
     if (left.hasHi(i) && right.hasLo(i)) leftHi.compare(i, rightLo, i)
     else Unknown
 
   /** The order of the greatest right value and the least left one. */
-  private def mostOfRight(i: Int): Int =
+  private def compareRightHiToLeftLo(i: Int): Int =
     if (right.hasHi(i) && left.hasLo(i)) rightHi.compare(i, leftLo, i)
     else Unknown
 
@@ -34,5 +34,5 @@ private[pruning] final class BoundsComparison(left: Bounds, right: Bounds) {
 }
 
 private object BoundsComparison {
-  private val Unknown = 1 // an order of which nothing follows
+  private val Unknown = 1 // an order that proves nothing
 }

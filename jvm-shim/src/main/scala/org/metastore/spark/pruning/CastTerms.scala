@@ -27,7 +27,7 @@ private[pruning] object CastTerms {
     case (from: DecimalType, to: DecimalType) =>
       rescale(term, from.precision, from.scale, to)
     case types =>
-      betweenTimes(types, cast).map(term.after(cast.dataType, _))
+      timeStep(types, cast).map(term.after(cast.dataType, _))
   }
 
   private def convertIntegral(term: Term, to: DataType): Term =
@@ -38,27 +38,27 @@ private[pruning] object CastTerms {
     DoubleType -> Step.Monotone.exactly(value => DoubleOrder.key(value.toDouble)),
     FloatType -> Step.Monotone.exactly(value => DoubleOrder.key(value.toFloat.toDouble)))
 
-  private def betweenTimes(types: (DataType, DataType), cast: Cast): Option[Step] =
-    BetweenLocalTimes.get(types).orElse {
-      val step = InZone.get(types)
+  private def timeStep(types: (DataType, DataType), cast: Cast): Option[Step] =
+    LocalTimeSteps.get(types).orElse {
+      val step = ZonedTimeSteps.get(types)
       cast.timeZoneId.flatMap(zone => step.map(_(DateTimeUtils.getZoneId(zone))))
     }
 
-  private val BetweenLocalTimes: Map[(DataType, DataType), Step] = Map(
+  private val LocalTimeSteps: Map[(DataType, DataType), Step] = Map(
     (DateType, TimestampNTZType) -> Step.Monotone.exactly(Math.multiplyExact(_, MICROS_PER_DAY)),
     (TimestampNTZType, DateType) -> Step.Monotone.exactly(Math.floorDiv(_, MICROS_PER_DAY)))
 
-  private val InZone: Map[(DataType, DataType), ZoneId => Step] = Map(
+  private val ZonedTimeSteps: Map[(DataType, DataType), ZoneId => Step] = Map(
     (DateType, TimestampType) -> { zone =>
       ClockChanges.around(zone, 1, MICROS_PER_DAY) { days =>
         DateTimeUtils.daysToMicros(Math.toIntExact(days), zone)
       }
     },
     (TimestampType, DateType) -> { zone =>
-      ClockChanges.ofLocalTime(zone)(DateTimeUtils.microsToDays(_, zone).toLong)
+      ClockChanges.onLocalTime(zone)(DateTimeUtils.microsToDays(_, zone).toLong)
     },
     (TimestampType, TimestampNTZType) -> { zone =>
-      ClockChanges.ofLocalTime(zone)(DateTimeUtils.convertTz(_, ZoneOffset.UTC, zone))
+      ClockChanges.onLocalTime(zone)(DateTimeUtils.convertTz(_, ZoneOffset.UTC, zone))
     },
     (TimestampNTZType, TimestampType) -> { zone =>
       ClockChanges.around(zone, MICROS_PER_DAY, MICROS_PER_DAY) {
@@ -66,7 +66,7 @@ private[pruning] object CastTerms {
       }
     })
 
-  /** Only where every value of the narrower type fits: then the cast neither fails nor rounds nor gives NULL. */
+  /** A cast to a type that has all values; None for other types: the cast may fail, round or give NULL. */
   private def rescale(term: Term, precision: Int, scale: Int, to: DecimalType): Option[Term] = {
     val more = to.scale - scale
     val mayOverflow = to.precision - to.scale < precision - scale

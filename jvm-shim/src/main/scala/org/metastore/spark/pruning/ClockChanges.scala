@@ -4,10 +4,15 @@ import java.time.ZoneId
 
 import org.apache.spark.sql.catalyst.util.DateTimeConstants.MICROS_PER_SECOND
 
-/** Functions that lead from instants to local times, or back: both sides may jump. */
+/** Functions from instants to local times, or back; clock changes make either side jump. */
 private[pruning] object ClockChanges {
 
-  /** A day, `argument` and `result` in units of each, is given away on both sides. */
+  /**
+   * A function whose bounds are widened by a day, unless the zone has no clock changes.
+   *
+   * @param argument a day in units of the argument
+   * @param result   a day in units of the result
+   */
   def around(zone: ZoneId, argument: Long, result: Long)(function: Long => Long): Step = {
     def low(value: Long): Long = Math.subtractExact(function(Math.subtractExact(value, argument)), result)
     def high(value: Long): Long = Math.addExact(function(Math.addExact(value, argument)), result)
@@ -16,7 +21,7 @@ private[pruning] object ClockChanges {
   }
 
   /** A function of the local time that a zone's clock shows at instants in microseconds. */
-  def ofLocalTime(zone: ZoneId)(function: Long => Long): Step = {
+  def onLocalTime(zone: ZoneId)(function: Long => Long): Step = {
     val clock = LocalClock(zone, MICROS_PER_SECOND)
     Step.Monotone(value => function(clock.earliest(value)), value => function(clock.latest(value)))
   }

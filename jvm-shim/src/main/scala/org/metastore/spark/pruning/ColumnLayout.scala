@@ -4,22 +4,22 @@ import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary}
 
 /**
- * How the values of a column are spread over data files, by the bounds of those whose bounds are known.
+ * The spread of a column's values over the data files with known bounds.
  *
  * @param overlapDepth the average number of files, itself included, whose bounds share a value with a file's
- * @param sortedShare  share of the files whose values no other file's bounds enclose: at most their ends are another's, too
+ * @param sortedShare  the share of the files whose bounds overlap no other file's in more than an end
  */
 final case class ColumnLayout(overlapDepth: Double, sortedShare: Double)
 
 object ColumnLayout {
 
-  /** The layout of a column; None where no file has bounds. */
+  /** The layout of a column; None if no file has bounds. */
   def fromSummary(summary: ColumnSummary): Option[ColumnLayout] = {
     val bounded = filesWithBounds(summary)
     Optional.when(bounded.nonEmpty)(measure(summary.bounds, bounded))
   }
 
-  /** Files evenly chosen among those whose bounds are values of theirs, in the order of these. */
+  /** At most this many files with exact bounds, evenly chosen in the order of their bounds. */
   def sample(summary: ColumnSummary, most: Int): Seq[Int] = {
     val bounds = summary.bounds
     val byLo = sortedByLo(bounds, filesWithBounds(summary).filter(bounds.areExact))
@@ -43,7 +43,10 @@ object ColumnLayout {
       countFilesApart(bounds, byLo).toDouble / files.length)
   }
 
-  /** For all files together, how many share a value with each: those that begin by its end, less those that end before it begins. */
+  /**
+   * The sum, over all files, of the number of files that share a value with one. For one file these are the
+   * files that begin by its end, less those that end before it begins.
+   */
   private def countOverlaps(bounds: Bounds, byLo: Array[Int], byHi: Array[Int]): Long = {
     var begun = 0
     var begunByTheEnd = 0L
@@ -54,7 +57,7 @@ object ColumnLayout {
     var ended = 0
     var endedBefore = 0L
     for (file <- byLo) {
-      // the file itself ends no earlier
+      // The loop ends: the file itself does not end before it begins.
       while (bounds.his.compare(byHi(ended), bounds.los, file) < 0) ended += 1
       endedBefore += ended
     }

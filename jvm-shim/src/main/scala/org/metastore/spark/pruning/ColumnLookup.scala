@@ -6,39 +6,39 @@ import org.apache.spark.sql.types.{DataType, StructType}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.columns.TypePromotion
 
-/** Says which column of the statistics an attribute of the plan is. */
+/** Finds the column of the statistics that an attribute of the plan stands for. */
 trait ColumnResolver {
 
   /**
    * @param root attribute of the scan's output
    * @param path names of the struct fields below it, empty for the attribute itself
-   * @return the column's key; `None` where the leaf is no column of the table (metadata columns, computed columns)
+   * @return the column's key; `None` if it is no column of the table, such as a metadata or computed column
    */
   def key(root: Attribute, path: Seq[String]): Option[String]
 
-  /** The key of an attribute or a struct field; `None` where the expression is neither, or no column of the table. */
+  /** The key of an attribute or a struct field; `None` for other expressions, and for columns of no table. */
   final def keyOf(expression: Expression): Option[String] = expression match {
     case ColumnLookup.ColumnPath(root, path) if !isMetadata(root) => key(root, path)
     case _ => None
   }
 
-  /** An equal condition that reads columns in place of expressions; `None` where it holds no such expression. */
+  /** An equal condition that reads columns in place of expressions; `None` if it has no such expression. */
   def replaceIn(condition: Expression): Option[Expression] = None
 
-  /** The condition over columns: an equal one, or itself where it holds no such expression. */
+  /** The condition over columns: an equal one, or itself if it has no such expression. */
   final def overColumns(condition: Expression): Expression = replaceIn(condition).getOrElse(condition)
 
-  /** Whether an attribute tells of a row where it is, and is not stored with it. */
+  /** Whether an attribute describes where a row is stored, such as its file's path. */
   def isMetadata(root: Attribute): Boolean = ColumnResolver.marks.exists(root.metadata.contains)
 }
 
 object ColumnResolver {
 
-  /** How Spark marks hidden columns, and those that its file sources make. */
+  /** Spark's marks of hidden columns, and of the metadata columns of its file sources. */
   private val marks = Seq("__metadata_col", "__file_source_metadata_col")
 }
 
-/** A column that a filter asks about, with the type that it has in the query. */
+/** A column that a filter reads, with its type in the query. */
 final case class ColumnReference(key: String, name: String, dataType: DataType)
 
 /** Finds the columns of the statistics behind attributes and struct fields. */
@@ -63,8 +63,8 @@ private[pruning] final class ColumnLookup(resolver: ColumnResolver) {
     case _ => None
   }
 
-  /** Why the bounds of a column of this type cannot be used; `None` where they can. */
-  def whyNoBounds(expression: Expression): Option[Reason] = expression match {
+  /** The reason why the bounds of a column of this type cannot be used; `None` if they can. */
+  def noBoundsReason(expression: Expression): Option[Reason] = expression match {
     case ColumnPath(root, _) if isChar(root) =>
       Some(Reason(ReasonCode.CharPadding, "column" -> root.name))
     case ColumnPath(root, _) if TypePromotion.isCollated(expression.dataType) =>
@@ -98,14 +98,14 @@ private[spark] object ColumnLookup {
     }
   }
 
-  /** The columns and fields that an expression reads, one for each place where it does. */
+  /** The columns and fields that an expression reads, once for each time that it reads them. */
   def leavesOf(expression: Expression): Seq[Expression] = expression match {
     case ColumnPath(_, _) => Seq(expression)
     case other =>
       other.children.flatMap(leavesOf)
   }
 
-  /** Values of CHAR are padded when they are read, and statistics hold them as they are stored. */
+  /** Whether a column is CHAR: Spark pads its values on reading, and statistics have the stored ones. */
   private def isChar(root: Attribute): Boolean =
     root.metadata.contains(RawType) && Char.findFirstIn(root.metadata.getString(RawType)).isDefined
 }

@@ -8,18 +8,18 @@ import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary}
 
 /**
- * A condition in negation normal form: NOT is gone, because it was pushed into the leaves when the conjunct was compiled.
- * It has two questions with separate rules: neither negates the other.
+ * A condition in negation normal form: the compiler of conjuncts pushes NOT into the leaves. Two questions
+ * about it have separate rules, and neither is the negation of the other.
  */
 private[pruning] sealed trait Condition {
 
-  /** The files of which it is proven that no row makes the condition true. */
+  /** The files in which, as is proven, no row makes the condition true. */
   final def noRowMatches(files: Evaluation): BitSet = {
     files.requireTime()
     excluded(files)
   }
 
-  /** The files of which it is proven that the condition is true of every row. */
+  /** The files in which, as is proven, every row makes the condition true. */
   final def allRowsMatch(files: Evaluation): BitSet = {
     files.requireTime()
     matched(files)
@@ -28,22 +28,22 @@ private[pruning] sealed trait Condition {
   protected def excluded(files: Evaluation): BitSet
   protected def matched(files: Evaluation): BitSet
 
-  /** The conditions that hold together wherever this one does. */
+  /** The parts that AND joins, or the condition itself. */
   def conjuncts: Seq[Condition] = Seq(this)
 
-  /** The part of it that bounds can decide. */
+  /** The part of the condition that bounds can decide. */
   def rules: Condition = this
 
-  /** What AND and OR join. */
+  /** The parts that AND and OR join, or the condition itself. */
   def leaves: Seq[Condition] = Seq(this)
 
-  /** The columns that it reads, one for each place where it does. */
+  /** The columns that the condition reads, once for each time that it reads them. */
   def columns: Seq[ColumnReference] = Nil
 
-  /** Whether single values decide some part of it. */
-  def asksForValues: Boolean = false
+  /** Whether look-ups of single values decide some part of the condition. */
+  def usesValues: Boolean = false
 
-  /** Whether counts of nulls and look-ups of single values say all about it that the values of a file can. */
+  /** Whether null counts and look-ups of single values decide it as well as all values of a file would. */
   def isDecided: Boolean = true
 }
 
@@ -57,7 +57,7 @@ private[pruning] object Condition {
 
     override def leaves: Seq[Condition] = left.leaves ++ right.leaves
     override def columns: Seq[ColumnReference] = left.columns ++ right.columns
-    override def asksForValues: Boolean = left.asksForValues || right.asksForValues
+    override def usesValues: Boolean = left.usesValues || right.usesValues
   }
 
   final case class And(left: Condition, right: Condition) extends Joined {
@@ -90,7 +90,7 @@ private[pruning] object Condition {
     override protected def matched(files: Evaluation): BitSet = new BitSet
   }
 
-  /** Nothing can be said. */
+  /** A condition without a rule. */
   final case class Unknown(reason: Reason) extends Condition {
     override protected def excluded(files: Evaluation): BitSet = new BitSet
     override protected def matched(files: Evaluation): BitSet = new BitSet
@@ -129,15 +129,15 @@ private[pruning] object Condition {
   /** The term is not NULL, and in the set (`inside`) or not in it. */
   final case class Member(term: Term, set: ValueSet, inside: Boolean) extends Condition {
     override protected def excluded(files: Evaluation): BitSet = files.whereKnown(term.column) { summary =>
-      val proven = outsideOf(term.bounds(summary.bounds))
-      if (summary.boundsDecide) proven
-      else files.where(summary)(i => proven.get(i) || summary.isAllNull(i))
+      val excluded = outsideOf(term.bounds(summary.bounds))
+      if (summary.boundsDecide) excluded
+      else files.where(summary)(i => excluded.get(i) || summary.isAllNull(i))
     }
 
     override protected def matched(files: Evaluation): BitSet = files.whereKnown(term.column) { summary =>
-      val proven = within(term.bounds(summary.bounds))
+      val matched = within(term.bounds(summary.bounds))
       val isWithoutNull = term.isWithoutNull(summary)
-      files.where(summary)(i => proven.get(i) && isWithoutNull(i))
+      files.where(summary)(i => matched.get(i) && isWithoutNull(i))
     }
 
     private def outsideOf(bounds: Bounds): BitSet =
@@ -147,11 +147,11 @@ private[pruning] object Condition {
       if (inside) set.covers(bounds) else set.disjoint(bounds)
 
     override def columns: Seq[ColumnReference] = Seq(term.column)
-    override def asksForValues: Boolean = term.isColumn && set.points.isDefined
-    override def isDecided: Boolean = asksForValues
+    override def usesValues: Boolean = term.isColumn && set.points.isDefined
+    override def isDecided: Boolean = usesValues
   }
 
-  /** What Catalyst's own expression says of single values of the one column that it reads; of bounds `rules` say the same or less. */
+  /** A condition on one column: Spark's expression decides it for listed values, `rules` by bounds. */
   final case class Evaluated(
       override val rules: Condition,
       column: ColumnReference,
@@ -161,7 +161,7 @@ private[pruning] object Condition {
     override protected def excluded(files: Evaluation): BitSet = rules.noRowMatches(files)
     override protected def matched(files: Evaluation): BitSet = rules.allRowsMatch(files)
     override def columns: Seq[ColumnReference] = rules.columns :+ column
-    override def asksForValues: Boolean = true
+    override def usesValues: Boolean = true
     override def isDecided: Boolean = false
   }
 
@@ -177,7 +177,7 @@ private[pruning] object Condition {
       i => relation.always(bounds, i) && aWithoutNull(i) && bWithoutNull(i)
     }
 
-    /** `<=>` also holds where both are NULL, so values that never meet are not enough. */
+    /** `<=>` is also true of two NULLs: it takes more to exclude a file than values that are never equal. */
     private def isNeverSame(a: ColumnSummary, b: ColumnSummary, bounds: BoundsComparison): Int => Boolean = {
       val (aWithoutNull, bWithoutNull) = (left.isWithoutNull(a), right.isWithoutNull(b))
       i => {
@@ -200,17 +200,17 @@ private[pruning] object Condition {
     override def isDecided: Boolean = false
   }
 
-  /** A condition that holds wherever `predicate` does, and says no more: matches of it prove nothing. */
+  /** A condition that is true only of rows that match `predicate`, but not of all of them. */
   def implies(predicate: Condition, reason: Reason): Condition = And(predicate, Unknown(reason))
 }
 
 /**
  * A condition that follows from conjuncts.
  *
- * @param conjuncts the places of these
+ * @param conjuncts the indices of these conjuncts
  */
 private[pruning] final case class Consequence(condition: Condition, conjuncts: Seq[Int]) {
 
-  /** The same, where conjunct i stands at `places(i)`. */
-  def at(places: Seq[Int]): Consequence = copy(conjuncts = conjuncts.map(places))
+  /** The consequence with other indices: that of conjunct i becomes `indices(i)`. */
+  def at(indices: Seq[Int]): Consequence = copy(conjuncts = conjuncts.map(indices))
 }

@@ -153,7 +153,7 @@ private[pruning] final class ConjunctFilter(
   private def lookUp(mark: Int, lookUps: ValueLookups, candidates: Candidates): Option[Reason] = {
     val condition = conditions(mark)
     val before = lookUps.evaluations
-    if (condition.asksForValues) whyFailed(mark) {
+    if (condition.usesValues) whyFailed(mark) {
       val excluded = lookUps.noRowMatches(condition, candidates.survivors)
       excluded.stream.forEach(candidates.exclude(_, firstLookUp + mark))
     }

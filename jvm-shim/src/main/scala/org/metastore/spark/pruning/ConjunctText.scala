@@ -2,11 +2,11 @@ package org.metastore.spark.pruning
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, InSet, Predicate, UnaryExpression, Unevaluable}
 
-/** Texts of conjuncts for people. */
+/** Writes conjuncts for people. */
 private[spark] object ConjunctText {
   private val MostShown = 100 // values
 
-  /** The SQL of a conjunct. Of many values only their number is told. */
+  /** The SQL of a conjunct; a long list of values is shown as their number. */
   def apply(conjunct: Expression): String = conjunct.transform {
     case InSet(child, values) if values.size > MostShown => InManyValues(child, values.size)
   }.sql

@@ -8,7 +8,11 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 import org.metastore.spark.pruning.Condition.{And, Evaluated, Or}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 
-/** A conjunct or a part of one in negation normal form, and the column that it reads if that is one alone. */
+/**
+ * A conjunct or a part of one in negation normal form.
+ *
+ * @param leaf the column that it reads, if it reads no other
+ */
 private[pruning] final case class CompiledCondition(
     rules: Condition,
     expression: Expression,
@@ -23,30 +27,30 @@ private[pruning] final class Conjuncts(columns: ColumnLookup, allowance: Evaluat
       CompiledCondition(Condition.Unknown(reason), conjunct, None)
     }
 
-  /** What follows from several conjuncts on the same column, each of which leaves values open. */
-  def together(conjuncts: Seq[CompiledCondition]): Seq[Consequence] = {
-    val placesOfLeaf = mutable.LinkedHashMap.empty[Expression, mutable.ArrayBuffer[Int]]
+  /** The consequences of several conjuncts on the same column. */
+  def combine(conjuncts: Seq[CompiledCondition]): Seq[Consequence] = {
+    val indicesOfLeaf = mutable.LinkedHashMap.empty[Expression, mutable.ArrayBuffer[Int]]
     for {
       (conjunct, i) <- conjuncts.zipWithIndex
       leaf <- conjunct.leaf
       if !conjunct.expression.isInstanceOf[expressions.IsNotNull]
-    } placesOfLeaf.getOrElseUpdate(leaf.canonicalized, mutable.ArrayBuffer.empty) += i
-    val byPlace = conjuncts.toIndexedSeq
-    val several = placesOfLeaf.values.toSeq.filter(_.size > 1)
-    several.map { places =>
-      Consequence(uniteValues(places.toSeq.map(byPlace)), places.toSeq)
+    } indicesOfLeaf.getOrElseUpdate(leaf.canonicalized, mutable.ArrayBuffer.empty) += i
+    val indexed = conjuncts.toIndexedSeq
+    val several = indicesOfLeaf.values.toSeq.filter(_.size > 1)
+    several.map { indices =>
+      Consequence(uniteValues(indices.toSeq.map(indexed)), indices.toSeq)
     }
   }
 
-  /** The conditions on one column as one whose values are evaluated. */
+  /** One condition of several on one column: Spark evaluates all of them on a value. */
   private def uniteValues(conditions: Seq[CompiledCondition]): Condition = {
-    val all = conditions.map(_.expression).reduceLeft(expressions.And(_, _))
+    val conjunction = conditions.map(_.expression).reduceLeft(expressions.And(_, _))
     val noRule =
-      Condition.Unknown(Reason(ReasonCode.UnsupportedExpression, "expression" -> ConjunctText(all)))
-    withValues(CompiledCondition(noRule, all, conditions.head.leaf))
+      Condition.Unknown(Reason(ReasonCode.UnsupportedExpression, "expression" -> ConjunctText(conjunction)))
+    withValues(CompiledCondition(noRule, conjunction, conditions.head.leaf))
   }
 
-  /** NOT goes down to the leaves first (De Morgan); only there it is known whether a rule is exact. */
+  /** Pushes NOT down to the leaves (De Morgan): only the rule of a leaf can be negated. */
   private def normal(condition: Expression, negated: Boolean): CompiledCondition = condition match {
     case expressions.Not(child) =>
       normal(child, !negated)
@@ -65,7 +69,7 @@ private[pruning] final class Conjuncts(columns: ColumnLookup, allowance: Evaluat
       withLeaf(rules, leaf, negated)
   }
 
-  /** The rules of an equal condition; the values of a single column are put to the condition as it is written. */
+  /** Takes the rules of an equal condition; values are evaluated by the condition as written. */
   private def fromEquivalent(
       condition: Expression,
       equal: Expression,
@@ -90,7 +94,7 @@ private[pruning] final class Conjuncts(columns: ColumnLookup, allowance: Evaluat
     else CompiledCondition(And(first, second), expressions.And(left.expression, right.expression), leaf)
   }
 
-  /** The rules, and the expression itself where they do not decide all that values can tell. */
+  /** The rules, with the expression itself if listed values may decide more than the rules do. */
   def withValues(condition: CompiledCondition): Condition = condition.leaf match {
     case Some(leaf) if !condition.rules.leaves.forall(_.isDecided) =>
       columns.find(leaf).fold(_ => condition.rules, Evaluated(condition.rules, _, condition.expression, leaf))

@@ -10,10 +10,10 @@ final case class DeletedRows(atMost: Long, isExact: Boolean) {
   /** Whether every row of the file is live. */
   def isZero: Boolean = atMost == 0
 
-  /** Whether anything is known of them. */
+  /** Whether the number has a limit. */
   def isKnown: Boolean = atMost < Long.MaxValue
 
-  /** Whether the number of live rows among `rows` rows is certain: a deletion vector may list rows that do not exist. */
+  /** Whether `liveOf` is exact for a file of `rows` rows; a deletion vector may list rows beyond them. */
   def isExactOf(rows: Long): Boolean = isExact && atMost <= rows
 
   /** The number of rows that are certain to be live among `rows` rows of the file. */

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.{BooleanType, DataType, StringType}
 import org.metastore.spark.pruning.Relation.Comparison
 import org.metastore.spark.reason.{Attempt, Optional}
 
-/** Rewrites a condition to one that has rules, and is true, false and NULL for the same rows. */
+/** Rewrites a condition without rules to one with rules that is true, false and NULL for the same rows. */
 private[pruning] object EquivalentCondition {
 
   def unapply(condition: Expression): Option[Expression] = condition match {
@@ -20,17 +20,17 @@ private[pruning] object EquivalentCondition {
     case Coalesce(Seq(value, Literal(false, BooleanType))) =>
       Some(EqualNullSafe(value, TrueLiteral))
     case Comparison(IntegerText(number), Relation.Equal, text: Literal) =>
-      numberOf(text, number.dataType).map(EqualTo(number, _))
+      parseNumber(text, number.dataType).map(EqualTo(number, _))
     case Comparison(IntegerText(number), Relation.NullSafeEqual, text: Literal) =>
-      numberOf(text, number.dataType).map(EqualNullSafe(number, _))
+      parseNumber(text, number.dataType).map(EqualNullSafe(number, _))
     case LiteralList(IntegerText(number), texts) if texts.nonEmpty =>
-      val numbers = texts.flatMap(text => numberOf(Literal(text, StringType), number.dataType))
+      val numbers = texts.flatMap(text => parseNumber(Literal(text, StringType), number.dataType))
       Optional.when(numbers.size == texts.size)(In(number, numbers))
     case _ =>
       byOperand(condition)
   }
 
-  /** `if(test, first, second)` as AND and OR. The test stands twice in it: not one with tests inside. */
+  /** Writes `if(test, first, second)` with AND and OR; None if the test, which it repeats, has branches. */
   private def branch(test: Expression, first: Expression, second: Expression): Option[Expression] =
     if (!isPlain(test)) None
     else {
@@ -46,7 +46,7 @@ private[pruning] object EquivalentCondition {
     }
   }
 
-  /** A condition on a choice of values, such as CASE, as one condition for each branch. */
+  /** Writes a condition on a choice of values, such as CASE, as one condition for each branch. */
   private def byOperand(condition: Expression): Option[Expression] = {
     def replace(from: Expression)(to: Expression) =
       fold(condition.mapChildren(child => if (child eq from) to else child))
@@ -84,7 +84,7 @@ private[pruning] object EquivalentCondition {
     value.fold(condition)(Literal(_, BooleanType))
   }
 
-  /** IF and CASE, as CASE. */
+  /** Matches IF and CASE, both as CASE. */
   private object Choice {
     def unapply(expression: Expression): Option[CaseWhen] = expression match {
       case cases: CaseWhen =>
@@ -103,13 +103,13 @@ private[pruning] object EquivalentCondition {
     }
   }
 
-  /** The number of a type whose text this is; of others, such as `007`, there is none. */
-  private def numberOf(text: Literal, dataType: DataType): Option[Literal] = text.value match {
+  /** The number of a type that Spark writes as this text; None for other texts, such as `007`. */
+  private def parseNumber(text: Literal, dataType: DataType): Option[Literal] = text.value match {
     case null =>
       Some(Literal(null, dataType))
-    case written =>
-      val parsed = Try(written.toString.toLong).toOption
-      val number = parsed.filter(_.toString == written.toString)
+    case digits =>
+      val parsed = Try(digits.toString.toLong).toOption
+      val number = parsed.filter(_.toString == digits.toString)
       val typed = number.flatMap(value => Option(Cast(Literal(value), dataType, None, EvalMode.TRY).eval()))
       typed.map(Literal(_, dataType))
   }

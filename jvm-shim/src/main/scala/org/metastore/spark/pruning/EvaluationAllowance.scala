@@ -3,34 +3,35 @@ package org.metastore.spark.pruning
 import java.util.concurrent.atomic.AtomicLong
 
 /**
- * How many values of a query may still be put through its predicates.
+ * Limits the number of values on which the predicates of a query are evaluated.
  *
- * @param requireTime raises where the query's planning has taken too long already
+ * @param most        the number of values
+ * @param requireTime raises an error if the query's planning has taken too long
  */
 private[spark] final class EvaluationAllowance(most: Long, val requireTime: () => Unit = () => ()) {
   import EvaluationAllowance._
 
-  private val left = new AtomicLong(most)
+  private val remaining = new AtomicLong(most)
 
-  def isEmpty: Boolean = left.get <= 0
+  def isEmpty: Boolean = remaining.get <= 0
 
-  /** How many are worth reading: they stand together with those of files that are not asked about. */
-  def worthReading: Long = left.get.min(Long.MaxValue / ReadForOne) * ReadForOne
+  /** The number of values worth reading: a read also brings the values of files that are not evaluated. */
+  def worthReading: Long = remaining.get.min(Long.MaxValue / ReadForOne) * ReadForOne
 
-  /** Some values one after the other; asks now and then whether there is time for them. */
-  def inTime[A](values: Seq[A]): Iterator[A] = values.iterator.grouped(AskedFor).flatMap { batch =>
+  /** Returns the values one after the other; checks the time once a batch. */
+  def inTime[A](values: Seq[A]): Iterator[A] = values.iterator.grouped(BatchSize).flatMap { batch =>
     requireTime()
     batch
   }
 
-  /** Takes some, if as many are left. */
+  /** Takes this number of values, unless fewer remain. */
   def take(values: Long): Boolean =
-    left.getAndUpdate(remaining => if (values <= remaining) remaining - values else remaining) >= values
+    remaining.getAndUpdate(number => if (values <= number) number - values else number) >= values
 }
 
 private[spark] object EvaluationAllowance {
   private val ReadForOne = 8
-  private val AskedFor = 1024 // values, which take less than a millisecond
+  private val BatchSize = 1024 // values, which take less than a millisecond
 
   def unlimited: EvaluationAllowance = new EvaluationAllowance(Long.MaxValue)
 }

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.reason.Optional
 
 /**
- * Conditions on expressions that have statistics, read as conditions on columns: attributes that stand for the expressions.
+ * Rewrites conditions on expressions with statistics: an attribute stands for each expression.
  *
  * @param names    the SQL of the expressions by their keys
  * @param conf     the settings of the session whose query is planned
@@ -39,12 +39,12 @@ private[spark] final class ExpressionColumns(
     if (names.isEmpty) None
     else {
       val replaced = condition.transformDown {
-        case Stored(column) => column
+        case StoredExpression(column) => column
       }
       Optional.when(!replaced.fastEquals(condition))(replaced)
     }
 
-  private object Stored {
+  private object StoredExpression {
     def unapply(expression: Expression): Option[Attribute] =
       if (expression.children.isEmpty) None
       else for (key <- keys.toKey(expression); name <- names.get(key))

@@ -20,9 +20,10 @@ import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.ColumnEntry
 
 /**
- * The keys of expressions over columns in the statistics: expressions with equal keys have equal values in every row. A key covers
- * all that the values depend on beside the columns: time zone, ANSI mode, versions of Spark and Java, and the version that the
- * session's settings give a user's function. An expression for which this is not certain has no key.
+ * Computes the keys of expressions in the statistics: expressions with equal keys have equal values in every
+ * row. A key covers all that the values depend on beside the columns: time zone, ANSI mode, versions of Spark
+ * and Java, and the version that the session's settings give a user's function. If this is not certain there
+ * is no key.
  *
  * @param conf      the settings of the session that evaluates the expression
  * @param columnKey the key of a column or a field of structs
@@ -32,16 +33,16 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
 
   private val digests = new IdentityHashMap[Expression, Option[String]]
 
-  /** What the values of all expressions depend on in this session. */
+  /** The hash of the versions and settings that the values of expressions depend on. */
   private lazy val session: String = {
     val settings =
       for ((key, value) <- conf.getAllConfs.toSeq.sorted if isMeaningful(key)) yield Seq(key, value)
-    val surroundings = Seq(
+    val environment = Seq(
       SPARK_VERSION,
       System.getProperty("java.specification.version"),
       conf.ansiEnabled.toString,
       conf.caseSensitiveAnalysis.toString)
-    hash(surroundings ++ settings.flatten)
+    hash(environment ++ settings.flatten)
   }
 
   private lazy val versions: Map[String, String] = {
@@ -50,7 +51,7 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
     named.filter(_._2.nonEmpty).toMap
   }
 
-  /** The version that the user gives a function; None where its code may become another one under the same name. */
+  /** The version that the settings give a user's function; without one its code may change. */
   def versionOf(function: UserDefinedExpression): Option[String] = function match {
     case call: Expression if call.deterministic =>
       versions.get(function.name.toLowerCase(Locale.ROOT))
@@ -59,7 +60,7 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
 
   /** The key of an optimized expression. */
   def toKey(expression: Expression): Option[String] =
-    digest(expression).map(tree => ColumnEntry.ExpressionPrefix + hash(Seq(session, tree)))
+    for (tree <- digest(expression)) yield ColumnEntry.ExpressionPrefix + hash(Seq(session, tree))
 
   private def digest(expression: Expression): Option[String] =
     digests.computeIfAbsent(expression, compute(_))
@@ -68,7 +69,7 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
     case column @ ColumnLookup.ColumnPath(root, _) =>
       if (isAsStored(column, root)) digestColumn(column) else None
     case Literal(value, dataType) if isPlain(dataType) =>
-      part(value).map(text => hash(Seq("literal", text, dataType.json)))
+      digestArgument(value).map(text => hash(Seq("literal", text, dataType.json)))
     case call: UserDefinedExpression if isPlain(expression.dataType) =>
       digestFunction(call, expression)
     case call if isPlainCall(call) =>
@@ -83,18 +84,18 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
     val name = call.name.toLowerCase(Locale.ROOT)
     for {
       version <- versionOf(call)
-      arguments <- parts(expression.children)
+      arguments <- digestArguments(expression.children)
     } yield hash(Seq("function", name, version, expression.dataType.json) ++ arguments)
   }
 
   private def digestCall(call: Expression): Option[String] = {
     val zones = if (call.isInstanceOf[TimeZoneAwareExpression]) Seq(ExpressionKeys.zones) else Nil
     val head = Seq(call.getClass.getName, call.dataType.json) ++ zones
-    parts(call.productIterator.toSeq).map(arguments => hash(head ++ inOrder(call, arguments)))
+    digestArguments(call.productIterator.toSeq).map(arguments => hash(head ++ inOrder(call, arguments)))
   }
 
-  /** What an expression is made with; None where it cannot be told from another. */
-  private def part(argument: Any): Option[String] = argument match {
+  /** The digest of an argument of an expression; None if equal digests would not prove equal arguments. */
+  private def digestArgument(argument: Any): Option[String] = argument match {
     case null =>
       Some("null")
     case child: Expression =>
@@ -104,25 +105,24 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
     case _: String | _: UTF8String | _: Number | _: Boolean | _: Char | _: Decimal | _: Enumeration#Value =>
       Some(hash(Seq(argument.getClass.getName, argument.toString)))
     case option: Option[_] =>
-      digestParts("option", option.toSeq)
+      digestList("option", option.toSeq)
     case list: scala.collection.Seq[_] =>
-      digestParts("list", list.toSeq)
+      digestList("list", list.toSeq)
     case product: Product if product.getClass.getName.startsWith("org.apache.spark.sql.catalyst.") =>
-      digestParts(product.getClass.getName, product.productIterator.toSeq)
+      digestList(product.getClass.getName, product.productIterator.toSeq)
     case _ => None
   }
 
-  private def digestParts(kind: String, arguments: Seq[Any]): Option[String] =
-    parts(arguments).map(digests => hash(kind +: digests))
+  private def digestList(kind: String, arguments: Seq[Any]): Option[String] =
+    digestArguments(arguments).map(digests => hash(kind +: digests))
 
-  private def parts(arguments: Seq[Any]): Option[Seq[String]] = {
-    Indexed.all(arguments.map(part))
-  }
+  private def digestArguments(arguments: Seq[Any]): Option[Seq[String]] =
+    Indexed.all(arguments.map(digestArgument))
 }
 
 private[spark] object ExpressionKeys {
 
-  /** Settings that change what functions give, and that expressions do not carry. */
+  /** Settings that change the results of functions, and that expressions do not carry. */
   private val Meaningful = Seq(
     "spark.sql.legacy.",
     "spark.sql.ansi.",
@@ -138,15 +138,16 @@ private[spark] object ExpressionKeys {
 
   private val DefaultOfFiles = "EXISTS_DEFAULT"
 
-  /** The rules of time zones that this Java knows. */
+  /** The version of this Java's time zone rules. */
   private lazy val zones = ZoneRulesProvider.getVersions("UTC").lastKey
 
-  // Values of files that lack a column with a default are the catalog's to say: who reads them by their path sees others.
+  // A file without a column that has a default: the catalog gives it the default, a read by path gives it
+  // NULL.
   private def isAsStored(column: Expression, root: Attribute): Boolean =
     ColumnLookup.BoundedColumn.unapply(column) && isPlain(column.dataType) &&
       !root.metadata.contains(DefaultOfFiles)
 
-  /** Whether it is a function of Spark's own, whose value its arguments decide. */
+  /** Whether an expression is one of Spark's own, and its arguments alone decide its value. */
   private def isPlainCall(call: Expression): Boolean = call match {
     case _: UserDefinedExpression | _: InvokeLike | _: PlanExpression[_] | _: Unevaluable => false
     case _ =>
@@ -155,7 +156,7 @@ private[spark] object ExpressionKeys {
 
   private val SparkExpressions = "org.apache.spark.sql.catalyst.expressions."
 
-  // Collations compare by rules that are not ours.
+  // Statistics order texts by their bytes, collations do not.
   private def isPlain(dataType: DataType): Boolean = dataType match {
     case struct: StructType =>
       struct.fields.forall(field => isPlain(field.dataType))
@@ -167,11 +168,13 @@ private[spark] object ExpressionKeys {
       !TypePromotion.isCollated(dataType)
   }
 
-  /** Sums and products are the same with their operands turned around. */
-  private def inOrder(call: Expression, parts: Seq[String]): Seq[String] = call match {
+  /**
+   * The arguments of a call; the operands of sums and products are sorted, as their order changes nothing.
+   */
+  private def inOrder(call: Expression, arguments: Seq[String]): Seq[String] = call match {
     case _: Add | _: Multiply =>
-      parts.take(2).sorted ++ parts.drop(2)
-    case _ => parts
+      arguments.take(2).sorted ++ arguments.drop(2)
+    case _ => arguments
   }
 
   private def hash(parts: Seq[String]): String = {

@@ -6,62 +6,63 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.columns.{ColumnSummary, FileSetStatistics, NoBounds}
 
-/** An aggregate function that is computed from the statistics of files: for each file exactly, or not at all. */
+/** An aggregate function computed from the statistics of files. A file's part is exact, or unknown. */
 trait FileMeasure {
 
-  /** Keys and types of the columns that it reads. */
+  /** The keys and types of the columns that the function reads. */
   def columns: Seq[(String, DataType)]
 
   /**
    * Computes the measure of files.
    *
-   * @param among   the files whose measure is wanted
-   * @param deleted the rows that deletes take away from each of these
+   * @param selected the files to measure
+   * @param deleted  the number of deleted rows of each of these
    */
-  def compute(files: FileSetStatistics, among: BitSet, deleted: Int => DeletedRows): MeasuredFiles
+  def compute(files: FileSetStatistics, selected: BitSet, deleted: Int => DeletedRows): MeasuredFiles
 }
 
-/** A measure that is known of files without deletes alone: which rows are deleted is unknown. */
+/** A measure that is known only for files without deletes: it would depend on which rows are deleted. */
 private[pruning] trait WholeFileMeasure extends FileMeasure {
 
   /** Computes the measure of files without deletes. */
-  def computeWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles
+  def computeWhole(files: FileSetStatistics, selected: BitSet): MeasuredFiles
 
   override final def compute(
       files: FileSetStatistics,
-      among: BitSet,
+      selected: BitSet,
       deleted: Int => DeletedRows): MeasuredFiles = {
-    val whole = FileSets.where(files.files.length)(file => among.get(file) && deleted(file).isZero)
-    new WholeFiles(whole, computeWhole(files, whole))
+    val undeleted = FileSets.where(files.files.length)(file => selected.get(file) && deleted(file).isZero)
+    new WholeFiles(undeleted, computeWhole(files, undeleted))
   }
 }
 
-/** A measure of files, which is not known of those with deletes. */
-private final class WholeFiles(whole: BitSet, measured: MeasuredFiles) extends MeasuredFiles {
-  override def isKnown(file: Int): Boolean = whole.get(file) && measured.isKnown(file)
+/** A measure of files that is unknown for files with deletes. */
+private final class WholeFiles(undeleted: BitSet, measured: MeasuredFiles) extends MeasuredFiles {
+  override def isKnown(file: Int): Boolean = undeleted.get(file) && measured.isKnown(file)
   override def total(files: BitSet): Option[Any] = measured.total(files)
-  override def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = measured.parts(files, others)
+  override def parts(files: BitSet, rowsRead: Map[Int, Long]): Option[Seq[Any]] =
+    measured.parts(files, rowsRead)
 }
 
 /** A measure of the files of one scan. */
 private[spark] trait MeasuredFiles {
 
-  /** Whether the file's statistics say exactly what its rows add to the measure. */
+  /** Whether the file's part of the measure follows exactly from its statistics. */
   def isKnown(file: Int): Boolean
 
-  /** The measure of all rows of files that are known, as Catalyst's internal value; None where it would not be exact. */
+  /** The measure of files with known parts, as Catalyst's internal value; None if it would not be exact. */
   def total(files: BitSet): Option[Any]
 
   /**
-   * The measure in the parts of `MergeableFunction`, to be merged with those of files that are read. None where the measure of all
-   * rows would not be exact.
+   * The measure in the parts of `MergeableFunction`, to be merged with those of files that are read. None if
+   * the measure of all files would not be exact.
    *
-   * @param others how many rows each of the files has that are read; -1: not known
+   * @param rowsRead the number of rows of each file that is read; -1 if unknown
    */
-  def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = total(files).map(Seq(_))
+  def parts(files: BitSet, rowsRead: Map[Int, Long]): Option[Seq[Any]] = total(files).map(Seq(_))
 }
 
-/** A partial COUNT(DISTINCT), to be merged with others: the set of values, as Catalyst's internal ones. */
+/** The part of a COUNT(DISTINCT) that is merged: the different values, as Catalyst's internal values. */
 final case class DifferentValues(values: Seq[Any])
 
 private[pruning] object FileMeasure {
@@ -72,7 +73,7 @@ private[pruning] object FileMeasure {
     measure(summary.getOrElse(unknown(column, files.files.length)))
   }
 
-  // A column without statistics: the measure of no files is still that of its function.
+  // A column without statistics: no file's part is known, and the measure of no files is.
   private def unknown(column: ColumnReference, length: Int): ColumnSummary = new ColumnSummary(
     column.key,
     column.dataType,
@@ -83,8 +84,8 @@ private[pruning] object FileMeasure {
     NoBounds,
     new BitSet)
 
-  /** Whether what the rows of a file add to a measure of its values is known: nothing, or what `ofValues` says. */
-  def isKnown(summary: ColumnSummary, file: Int)(ofValues: => Boolean): Boolean =
-    if (summary.hasNullCount(file)) summary.isAllNull(file) || ofValues
+  /** Whether a file's part of a measure of its values is known: it has only NULLs, or `areValuesKnown`. */
+  def isKnown(summary: ColumnSummary, file: Int)(areValuesKnown: => Boolean): Boolean =
+    if (summary.hasNullCount(file)) summary.isAllNull(file) || areValuesKnown
     else false
 }

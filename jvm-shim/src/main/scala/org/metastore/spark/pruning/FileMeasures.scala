@@ -19,7 +19,7 @@ import org.metastore.spark.statistics.objects.{DoubleOrder, Values}
 object FileMeasures {
   import FileMeasure.measured
 
-  /** The measure of an aggregate function; None where statistics cannot answer it. */
+  /** The measure of an aggregate function; None if statistics cannot answer it. */
   def fromFunction(function: AggregateExpression, resolver: ColumnResolver): Option[FileMeasure] = {
     val lookup = new ColumnLookup(resolver)
     def column(child: Expression): Option[ColumnReference] = lookup.find(child).toOption
@@ -36,22 +36,24 @@ object FileMeasures {
       case Max(child) =>
         lookup.findBounded(child).map(Extreme(_, least = false))
       case total @ (_: Sum | _: Average) =>
-        lookup.findBounded(added(total.children.head)).flatMap(Total.fromFunction(_, total))
+        lookup.findBounded(stripUnscaled(total.children.head)).flatMap(Total.fromFunction(_, total))
       case _ => None
     }
   }
 
   // Spark adds short decimals by their digits.
-  private def added(child: Expression): Expression = child match {
+  private def stripUnscaled(child: Expression): Expression = child match {
     case UnscaledValue(decimal) => decimal
     case other => other
   }
 
-  /** The number of rows of each group by a column, as pairs of value and count; None where statistics cannot answer it. */
+  /**
+   * The number of rows of each group by a column, as pairs of value and count; None for other expressions.
+   */
   def fromGrouping(grouping: Expression, resolver: ColumnResolver): Option[FileMeasure] =
     new ColumnLookup(resolver).findBounded(grouping).map(GroupCount)
 
-  /** Whether it is COUNT(*), however it is written. */
+  /** Whether a function is COUNT(*), also if it is written as COUNT(1). */
   def isRowCount(function: AggregateExpression): Boolean =
     function.aggregateFunction match {
       case Count(Seq(Literal(value, _))) => value != null
@@ -64,7 +66,7 @@ object FileMeasures {
 
     override def compute(
         files: FileSetStatistics,
-        among: BitSet,
+        selected: BitSet,
         deleted: Int => DeletedRows): MeasuredFiles =
       new LiveCounts(files.rows(_), _ => 0L, deleted)
   }
@@ -75,7 +77,7 @@ object FileMeasures {
 
     override def compute(
         files: FileSetStatistics,
-        among: BitSet,
+        selected: BitSet,
         deleted: Int => DeletedRows): MeasuredFiles =
       measured(files, column) { summary =>
         def nulls(file: Int): Long = if (summary.hasNullCount(file)) summary.nulls(file) else -1L
@@ -89,11 +91,11 @@ object FileMeasures {
 
     override def compute(
         files: FileSetStatistics,
-        among: BitSet,
+        selected: BitSet,
         deleted: Int => DeletedRows): MeasuredFiles =
       measured(files, column) { summary =>
         val countsOf = files.valueCounts(column.key, column.dataType, _)
-        val live = new LiveBounds(summary, least, among, deleted)(countsOf)
+        val live = new LiveBounds(summary, least, selected, deleted)(countsOf)
         new ExactBounds(summary, least, live)
       }
   }
@@ -102,51 +104,52 @@ object FileMeasures {
   private final case class DistinctCount(column: ColumnReference) extends WholeFileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
-    override def computeWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles =
+    override def computeWhole(files: FileSetStatistics, selected: BitSet): MeasuredFiles =
       measured(files, column) { summary =>
         val values = files.values(
           column.key,
           column.dataType,
-          among.stream.toArray,
+          selected.stream.toArray,
           filters = false,
           most = Long.MaxValue)
-        new ListedValues(summary, values, fewValues(among, values.listed(_).map(_.length)))
+        new ListedValues(summary, values, fewValues(selected, values.listed(_).map(_.length)))
       }
   }
 
-  /** How many rows have each value of a column. */
+  /** The number of rows with each value of a column. */
   private final case class GroupCount(column: ColumnReference) extends WholeFileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
-    override def computeWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles =
+    override def computeWhole(files: FileSetStatistics, selected: BitSet): MeasuredFiles =
       measured(files, column) { summary =>
-        val counts = files.valueCounts(column.key, column.dataType, among.stream.toArray)
-        new Groups(summary, counts, fewValues(among, counts.get(_).map(_.values.length)))
+        val counts = files.valueCounts(column.key, column.dataType, selected.stream.toArray)
+        new Groups(summary, counts, fewValues(selected, counts.get(_).map(_.values.length)))
       }
   }
 
-  /** The files, in their order, whose lists together are short enough to be merged. */
-  private def fewValues(among: BitSet, length: Int => Option[Int]): BitSet = {
+  /** The first files whose lists together are short enough to be merged. */
+  private def fewValues(selected: BitSet, length: Int => Option[Int]): BitSet = {
     val few = new BitSet
-    var left = MostListed
-    among.stream.forEach(file =>
-      length(file).foreach { values =>
-        left -= values
-        if (left >= 0) few.set(file)
-      })
+    var remaining = MostListed
+    selected.stream.forEach { file =>
+      for (values <- length(file)) {
+        remaining -= values
+        if (remaining >= 0) few.set(file)
+      }
+    }
     few
   }
 
   /**
-   * Counts of live rows that are not null: they add up.
+   * Counts of live rows that are not null.
    *
-   * @param nulls rows of each file that are null; below zero: not known
+   * @param nulls the number of NULLs of each file; below zero if unknown
    */
   private final class LiveCounts(rows: Int => Long, nulls: Int => Long, deleted: Int => DeletedRows)
     extends MeasuredFiles {
     override def isKnown(file: Int): Boolean = count(file) >= 0
 
-    // Below zero: not known. Nobody knows how many of the deleted rows are null.
+    // Below zero if unknown. The number of deleted rows that are NULL is never known.
     private def count(file: Int): Long = {
       val all = rows(file)
       val nullRows = nulls(file)
@@ -170,9 +173,9 @@ object FileMeasures {
     private val edges = bounds.ends(low = least)
 
     override def isKnown(file: Int): Boolean =
-      FileMeasure.isKnown(
-        summary,
-        file)(bounds.isExact(file, low = least) && !isZero(file) && live.isLive(file))
+      FileMeasure.isKnown(summary, file) {
+        bounds.isExact(file, low = least) && !isZero(file) && live.isLive(file)
+      }
 
     override def total(files: BitSet): Option[Any] = {
       var best = -1
@@ -182,14 +185,14 @@ object FileMeasures {
       Some(if (best < 0) null else CatalystValue.ordered(edges, best, summary.dataType))
     }
 
-    // Statistics keep one zero, and rows of either sign may be the least or the greatest.
+    // Statistics do not distinguish 0.0 and -0.0.
     private def isZero(file: Int): Boolean = edges match {
       case Values.Longs(keys) =>
         summary.isFloatingPoint && keys(file) == DoubleOrder.Zero
       case _ => false
     }
 
-    /** Whether the bound of one file goes before that of another. */
+    /** Whether the bound of one file is nearer to the extreme than that of another. */
     private def isBefore(file: Int, other: Int): Boolean = {
       val order = edges.compare(file, edges, other)
       if (least) order < 0 else order > 0
@@ -201,24 +204,24 @@ object FileMeasures {
     override def isKnown(file: Int): Boolean =
       FileMeasure.isKnown(summary, file)(!summary.mayHaveNaN(file) && few.get(file))
 
-    override def total(files: BitSet): Option[Any] = Some(firstPlaces(files).size.toLong)
+    override def total(files: BitSet): Option[Any] = Some(distinctValues(files).size.toLong)
 
-    override def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = {
-      val different = for ((listed, i) <- firstPlaces(files).valuesIterator)
+    override def parts(files: BitSet, rowsRead: Map[Int, Long]): Option[Seq[Any]] = {
+      val different = for ((listed, i) <- distinctValues(files).valuesIterator)
         yield CatalystValue.ordered(listed, i, summary.dataType)
       Some(Seq(DifferentValues(different.toVector)))
     }
 
-    /** Where each of the values is found first. */
-    private def firstPlaces(files: BitSet): mutable.LinkedHashMap[Any, (Values, Int)] = {
-      val places = mutable.LinkedHashMap.empty[Any, (Values, Int)]
+    /** The different values by their keys, each as a list of values and an index in it. */
+    private def distinctValues(files: BitSet): mutable.LinkedHashMap[Any, (Values, Int)] = {
+      val distinct = mutable.LinkedHashMap.empty[Any, (Values, Int)]
       for {
         file <- files.stream.toArray
         if !summary.isAllNull(file)
         listed <- values.listed(file)
         i <- 0 until listed.length
-      } places.getOrElseUpdate(listed.key(i), (listed, i))
-      places
+      } distinct.getOrElseUpdate(listed.key(i), (listed, i))
+      distinct
     }
   }
 

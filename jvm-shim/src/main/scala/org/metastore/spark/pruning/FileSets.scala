@@ -2,7 +2,7 @@ package org.metastore.spark.pruning
 
 import java.util.BitSet
 
-/** Files of a scan, by their places in it. */
+/** Sets of a scan's files, by their index. */
 private[spark] object FileSets {
 
   def all(length: Int): BitSet = {
@@ -11,7 +11,7 @@ private[spark] object FileSets {
     files
   }
 
-  /** Those of which a test is true. */
+  /** The files that pass a test. */
   def where(length: Int)(test: Int => Boolean): BitSet = {
     val words = new Array[Long]((length + 63) / 64)
     var file = 0
@@ -22,13 +22,13 @@ private[spark] object FileSets {
     BitSet.valueOf(words)
   }
 
-  def both(some: BitSet, others: BitSet): BitSet = combine(some)(_.and(others))
-  def either(some: BitSet, others: BitSet): BitSet = combine(some)(_.or(others))
-  def without(some: BitSet, others: BitSet): BitSet = combine(some)(_.andNot(others))
+  def both(a: BitSet, b: BitSet): BitSet = changeCopy(a)(_.and(b))
+  def either(a: BitSet, b: BitSet): BitSet = changeCopy(a)(_.or(b))
+  def without(a: BitSet, b: BitSet): BitSet = changeCopy(a)(_.andNot(b))
 
-  private def combine(files: BitSet)(change: BitSet => Unit): BitSet = {
-    val made = files.clone().asInstanceOf[BitSet]
-    change(made)
-    made
+  private def changeCopy(files: BitSet)(change: BitSet => Unit): BitSet = {
+    val copy = files.clone().asInstanceOf[BitSet]
+    change(copy)
+    copy
   }
 }

@@ -7,10 +7,10 @@ import org.metastore.spark.reason.{Attempt, Indexed, Reason}
 object FilterCompiler {
 
   /**
-   * Compiles the conjuncts of a scan. Never throws: a conjunct without a rule is left out, with its reason.
+   * Compiles the conjuncts of a scan. Never throws: a conjunct without a rule excludes no file.
    *
    * @param conjuncts the filter above the scan, split at AND, over the scan's output
-   * @param allowance how many values may be put through the conjuncts' own expressions
+   * @param allowance limits the values on which the conjuncts' own expressions are evaluated
    */
   def compile(
       conjuncts: Seq[Expression],
@@ -18,9 +18,9 @@ object FilterCompiler {
       allowance: EvaluationAllowance = EvaluationAllowance.unlimited): PruningFilter = {
     val compiler = new Conjuncts(new ColumnLookup(resolver), allowance)
     val compiled = conjuncts.map(compile(_, compiler, allowance))
-    val onExpressions = orNone(compileOnExpressions(conjuncts, resolver, compiler))
-    val fromConjuncts = orNone(compiler.together(compiled))
-    val fromExpressions = orNone(compileTogether(onExpressions, compiler))
+    val onExpressions = orNil(compileOnExpressions(conjuncts, resolver, compiler))
+    val fromConjuncts = orNil(compiler.combine(compiled))
+    val fromExpressions = orNil(compileTogether(onExpressions, compiler))
     new ConjunctFilter(
       conjuncts.toIndexedSeq,
       compiled.map(compiler.withValues).toIndexedSeq,
@@ -40,7 +40,7 @@ object FilterCompiler {
       CompiledCondition(Condition.Unknown(Reason.failure(failure)), conjunct, None)
     }
 
-  /** Conjuncts on expressions that have statistics, with their places. */
+  /** Conjuncts on expressions that have statistics, with their indices. */
   private def compileOnExpressions(
       conjuncts: Seq[Expression],
       resolver: ColumnResolver,
@@ -53,13 +53,13 @@ object FilterCompiler {
   private def compileTogether(
       onExpressions: Seq[(CompiledCondition, Int)],
       compiler: Conjuncts): Seq[Consequence] = {
-    val (conditions, places) = onExpressions.unzip
-    compiler.together(conditions).map(_.at(places))
+    val (conditions, indices) = onExpressions.unzip
+    compiler.combine(conditions).map(_.at(indices))
   }
 
-  private def orNone[A](values: => Seq[A]): Seq[A] = Attempt.orNone(values).getOrElse(Nil)
+  private def orNil[A](values: => Seq[A]): Seq[A] = Attempt.orNone(values).getOrElse(Nil)
 
-  /** The classes that judge files, for who loads them before the first query. */
+  /** The classes that evaluate filters, to be loaded before the first query. */
   private[spark] def pruningClasses: Seq[Class[_]] =
     Seq(FilterCompiler.getClass, classOf[LeafPredicates], classOf[Evaluation])
 }

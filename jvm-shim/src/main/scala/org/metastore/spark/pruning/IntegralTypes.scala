@@ -5,7 +5,7 @@ import org.apache.spark.sql.types.{ByteType, DataType, IntegerType, LongType, Sh
 /** The types of whole numbers. */
 private[pruning] object IntegralTypes {
 
-  /** The least and the greatest value of a type, and how many digits these have. */
+  /** The least and the greatest value of a type, and their number of digits. */
   private final class Limits(val least: Long, val most: Long, val digits: Int)
 
   private val LimitsOfTypes: Map[DataType, Limits] = Map(
@@ -19,7 +19,7 @@ private[pruning] object IntegralTypes {
   /** The most digits that values of an integral type have. */
   def digits(integral: DataType): Int = LimitsOfTypes(integral).digits
 
-  /** The value, if the integral type holds it: otherwise Spark's result would have wrapped around or failed. */
+  /** Returns the value if the integral type has it. Throws otherwise: Spark's result wraps or fails. */
   def within(integral: DataType, value: Long): Long = {
     val limits = LimitsOfTypes(integral)
     if (value < limits.least || value > limits.most) throw new ArithmeticException("overflow")

@@ -6,24 +6,25 @@ import org.metastore.spark.pruning.Condition.{And, Evaluated, Member, NaNTest, N
 import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.objects.DoubleOrder
 
-/** Conditions that hold together on one column: no value may be in all their sets, though a file's bounds meet each of them. */
+/** Intersects conditions on one column: a file may hold values of each set, and no value of all sets. */
 private[pruning] object Intersections {
 
-  /** What follows from conditions that hold together and from no single one. */
+  /** The consequences of conditions joined by AND that follow from no single one. */
   def find(conditions: IndexedSeq[Condition]): Seq[Consequence] = {
     val byColumn = mutable.LinkedHashMap.empty[ColumnReference, mutable.ArrayBuffer[(ColumnCondition, Int)]]
     for {
       i <- conditions.indices
-      column <- columnConditions(conditions(i))
-    } byColumn.getOrElseUpdate(column.use, mutable.ArrayBuffer.empty) += column -> i
+      condition <- columnConditions(conditions(i))
+    } byColumn.getOrElseUpdate(condition.column, mutable.ArrayBuffer.empty) += condition -> i
     val consequences = for {
-      (use, pairs) <- byColumn.toSeq
-      common <- unite(use, pairs.toSeq.map(_._1))
-    } yield Consequence(common, pairs.toSeq.map(_._2).distinct)
+      (column, pairs) <- byColumn.toSeq
+      (columnConditions, indices) = pairs.toSeq.unzip
+      common <- intersect(column, columnConditions)
+    } yield Consequence(common, indices.distinct)
     consequences.sortBy(_.conjuncts.max)
   }
 
-  /** An equal condition: each AND inside it stands together with what follows from it. */
+  /** An equal condition, in which AND also joins the consequences of its parts. */
   def tighten(condition: Condition): Condition = condition match {
     case Or(left, right) =>
       Or(tighten(left), tighten(right))
@@ -39,12 +40,18 @@ private[pruning] object Intersections {
   private def columnConditions(condition: Condition): Seq[ColumnCondition] =
     condition.conjuncts.flatMap(_.rules.conjuncts).flatMap(onColumn)
 
-  /** A condition on the bare column; `values` are those of which it is true, `None`: all. */
+  /**
+   * A condition on the bare column.
+   *
+   * @param values      the values of which it is true; None if it is true of all
+   * @param matchesNull whether it is true of NULL
+   * @param isNullTest  whether it is true of nothing but NULL
+   */
   private final case class ColumnCondition(
-      use: ColumnReference,
+      column: ColumnReference,
       values: Option[ValueSet],
-      ofNull: Boolean = false,
-      onlyNull: Boolean = false)
+      matchesNull: Boolean = false,
+      isNullTest: Boolean = false)
 
   private val OnlyNaN = ValueSet.LongRange(DoubleOrder.NaN, DoubleOrder.NaN)
   private val BelowNaN = ValueSet.LongRange(Long.MinValue, DoubleOrder.NaN - 1)
@@ -52,22 +59,23 @@ private[pruning] object Intersections {
   private def onColumn(condition: Condition): Option[ColumnCondition] = condition match {
     case Member(term, set, true) if term.isColumn =>
       Some(ColumnCondition(term.column, Some(set)))
-    case NullTest(use, isNull) =>
-      Some(ColumnCondition(use, None, ofNull = isNull, onlyNull = isNull))
-    case NaNTest(use, true) =>
-      Some(ColumnCondition(use, Some(OnlyNaN)))
-    case NaNTest(use, false) =>
-      Some(ColumnCondition(use, Some(BelowNaN), ofNull = true))
+    case NullTest(column, isNull) =>
+      Some(ColumnCondition(column, None, matchesNull = isNull, isNullTest = isNull))
+    case NaNTest(column, true) =>
+      Some(ColumnCondition(column, Some(OnlyNaN)))
+    case NaNTest(column, false) =>
+      Some(ColumnCondition(column, Some(BelowNaN), matchesNull = true))
     case _ => None
   }
 
-  private def unite(use: ColumnReference, conditions: Seq[ColumnCondition]): Option[Condition] = {
+  /** The values that match all conditions on a column; None if a single condition says as much. */
+  private def intersect(column: ColumnReference, conditions: Seq[ColumnCondition]): Option[Condition] = {
     val sets = conditions.flatMap(_.values)
-    if (sets.isEmpty || conditions.forall(_.ofNull)) None
+    if (sets.isEmpty || conditions.forall(_.matchesNull)) None
     else {
-      val common = if (conditions.exists(_.onlyNull)) ValueSet.NoValue else sets.reduceLeft(_.intersect(_))
-      val isSaidBySingle = conditions.exists(single => single.values.contains(common) && !single.ofNull)
-      Optional.when(!isSaidBySingle)(Member(Term(use, use.dataType, Nil), common, inside = true))
+      val common = if (conditions.exists(_.isNullTest)) ValueSet.NoValue else sets.reduceLeft(_.intersect(_))
+      val isFromSingle = conditions.exists(single => single.values.contains(common) && !single.matchesNull)
+      Optional.when(!isFromSingle)(Member(Term(column, column.dataType, Nil), common, inside = true))
     }
   }
 }

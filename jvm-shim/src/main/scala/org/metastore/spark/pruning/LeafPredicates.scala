@@ -11,7 +11,7 @@ import org.metastore.spark.pruning.LiteralValues.{BytesKey, Key, LongKey}
 import org.metastore.spark.pruning.Relation.Comparison
 import org.metastore.spark.reason.{Reason, ReasonCode}
 
-/** Turns a condition without AND, OR and NOT into a leaf. */
+/** Compiles conditions without AND, OR and NOT. */
 private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: EvaluationAllowance) {
   private val terms = new Terms(columns)
 
@@ -78,13 +78,13 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
     if (literal.dataType != term.dataType) unknown(condition)
     else LiteralValues.key(literal.value, term.dataType) match {
       case Some(key) =>
-        memberOf(term, relation.values(key), relation.isInside)
+        member(term, relation.values(key), relation.isInside)
       case None =>
         unknown(condition)
     }
 
-  /** The term has one of the values, of which there may be none. */
-  private def memberOf(term: Term, values: Option[ValueSet], inside: Boolean): Condition =
+  /** The term is in a set of values, or not in it; None is the empty set. */
+  private def member(term: Term, values: Option[ValueSet], inside: Boolean): Condition =
     values.fold[Condition](Never)(Member(term, _, inside))
 
   private def compareNullSafe(
@@ -102,18 +102,18 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
       unknown(condition)
   }
 
-  /** NULL in the list only adds rows where the condition is NULL. */
+  /** `value IN (list)`. A NULL in the list never makes the condition true: it is dropped. */
   private def in(value: Expression, list: Seq[Any], condition: Expression): Condition =
     withKeys(value, list.filter(_ != null), condition) { (term, keys) =>
-      memberOf(term, LiteralValues.points(keys), inside = true)
+      member(term, LiteralValues.points(keys), inside = true)
     }
 
-  /** With NULL in the list the condition is never true. An empty list is left alone: its meaning depends on a setting. */
+  /** `value NOT IN (list)`, never true with a NULL in the list. An empty list depends on a setting. */
   private def notIn(value: Expression, list: Seq[Any], condition: Expression): Condition =
     if (list.contains(null)) Never
     else if (list.isEmpty) unknown(condition)
     else withKeys(value, list, condition) { (term, keys) =>
-      memberOf(term, LiteralValues.points(keys), inside = false)
+      member(term, LiteralValues.points(keys), inside = false)
     }
 
   private def withKeys(value: Expression, list: Seq[Any], condition: Expression)(
@@ -147,12 +147,12 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
   }
 
   private def regular(term: Term, pattern: String, condition: Expression): Condition = {
-    val prefix = RegularExpressions.prefixOf(pattern)
+    val prefix = RegularExpressions.parsePrefix(pattern)
     if (prefix.isEmpty || term.dataType != StringType) unknown(condition)
     else impliesPrefix(term, prefix.getBytes(UTF_8), condition)
   }
 
-  /** A condition that is true only of texts with a prefix, and not of all of them. */
+  /** A condition that is true only of texts with a prefix, but not of all of them. */
   private def impliesPrefix(term: Term, prefix: Array[Byte], condition: Expression): Condition =
     Condition.implies(startsWith(term, prefix, inside = true), noRule(condition))
 
@@ -161,7 +161,7 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
     if (equalities.isEmpty) Never else equalities.reduceLeft(Condition.Or(_, _))
   }
 
-  /** `substring(s, 1, n) = 'x'`: s begins with x. More would need the number of its characters. */
+  /** `substring(s, 1, n) = 'x'`: s begins with x. Bounds cannot compare the number of characters. */
   private def comparePrefix(term: Term, length: Int, literal: Literal, condition: Expression): Condition =
     literal.value match {
       case null => Never
@@ -174,12 +174,12 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
   private def isUtf8(text: UTF8String): Boolean =
     java.util.Arrays.equals(text.toString.getBytes(UTF_8), text.getBytes)
 
-  private val Beginnings = Set(0, 1) // both are the first character
+  private val FirstCharacter = Set(0, 1) // `substring` takes both as the first one
 
   private object PrefixTerm {
     def unapply(expression: Expression): Option[(Term, Int)] = expression match {
       case Substring(terms(term), Literal(from: Int, IntegerType), Literal(length: Int, IntegerType))
-          if Beginnings(from) && term.dataType == StringType =>
+          if FirstCharacter(from) && term.dataType == StringType =>
         Some((term, length))
       case _ => None
     }
@@ -191,7 +191,7 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
   private def onColumn(child: Expression)(test: ColumnReference => Condition): Condition =
     columns.find(child).fold(Unknown(_), test)
 
-  /** Where a condition is NULL: a comparison of columns with literals wherever one of the columns is. */
+  /** The rule for rows where the condition is NULL: for a comparison, those where an operand is NULL. */
   def isNull(condition: Expression): Condition = condition match {
     case _ if !condition.nullable => Never
     case Not(child) =>
@@ -215,7 +215,7 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
 
   private def noRule(expression: Expression): Reason = {
     val columnPaths = expression.collect { case e @ ColumnLookup.ColumnPath(_, _) => e }
-    val withoutBounds = columnPaths.flatMap(columns.whyNoBounds(_))
+    val withoutBounds = columnPaths.flatMap(columns.noBoundsReason(_))
     val notFound = columnPaths.flatMap(columns.find(_).left.toOption)
     def unsupported = Reason(ReasonCode.UnsupportedExpression, "expression" -> expression.sql)
     (withoutBounds ++ notFound).headOption.getOrElse(unsupported)

@@ -8,21 +8,21 @@ import org.metastore.spark.statistics.columns.FileSetStatistics
 /**
  * The files that a LIMIT leaves unread, as the other files hold enough rows.
  *
- * @param label the name in EXPLAIN
- * @param why   the reason for each of the files
+ * @param label  the name in EXPLAIN
+ * @param reason the reason for each of the files
  */
-final class LimitedFiles private (val dropped: BitSet, val label: String, val why: Int => Reason)
+final class LimitedFiles private (val dropped: BitSet, val label: String, val reason: Int => Reason)
 
 object LimitedFiles {
 
-  private def leaveOut(dropped: BitSet, label: String)(why: Int => Reason): Option[LimitedFiles] =
-    Optional.when(!dropped.isEmpty)(new LimitedFiles(dropped, label, why))
+  private def drop(files: BitSet, label: String)(reason: Int => Reason): Option[LimitedFiles] =
+    Optional.when(!files.isEmpty)(new LimitedFiles(files, label, reason))
 
   /**
-   * The files that are left unread because the wanted rows are in other files.
+   * Drops files that a query need not read because the rows of other files are enough.
    *
    * @param survivors  files that are read without the LIMIT
-   * @param excludable those of them that their statistics may exclude
+   * @param excludable the survivors that their statistics may exclude
    * @param full       files all of whose live rows match
    * @param deleted    deleted rows of each of these
    */
@@ -44,7 +44,7 @@ object LimitedFiles {
         first(wanted.limit, order, files, excludable, full, deleted)
     }
 
-  /** Leaves out the files that hold none of the first rows in an order; the parameters are those of `TopRows`. */
+  /** Drops the files that hold none of the first rows in an order. */
   private def first(
       limit: Long,
       order: RowOrder,
@@ -53,14 +53,14 @@ object LimitedFiles {
       full: BitSet,
       deleted: Int => DeletedRows): Option[LimitedFiles] =
     files.column(order.column.key, order.column.dataType).toOption.flatMap { summary =>
-      leaveOut(new TopRows(limit, order, summary, deleted).beyond(candidates, full), "top-K") { file =>
+      drop(new TopRows(limit, order, summary, deleted).beyond(candidates, full), "top-K") { file =>
         val statistic = "statistic" -> SummaryText.bounds(files, order.column, file)
         Reason(ReasonCode.SkippedByTopK, "limit" -> limit.toString, "order" -> order.toString, statistic)
       }
     }
 
   /**
-   * Why an ORDER BY with a LIMIT leaves no file out.
+   * The reason why an ORDER BY with a LIMIT drops no file.
    *
    * @param full    files all of whose live rows match
    * @param deleted deleted rows of each of these
@@ -71,16 +71,17 @@ object LimitedFiles {
       files: FileSetStatistics,
       full: BitSet,
       deleted: Int => DeletedRows): Reason = {
-    val isLimitReached =
-      files.column(
-        order.column.key,
-        order.column.dataType).exists(new TopRows(limit, order, _, deleted).isLimitReached(full))
-    val code = if (isLimitReached) ReasonCode.TopKOverlap else ReasonCode.TopKUnknown
+    val code = files.column(order.column.key, order.column.dataType) match {
+      case Right(summary) if new TopRows(limit, order, summary, deleted).isLimitReached(full) =>
+        ReasonCode.TopKOverlap
+      case _ => ReasonCode.TopKUnknown
+    }
     Reason(code, "limit" -> limit.toString, "order" -> order.toString)
   }
 
   /**
-   * Chooses few files that hold enough rows; None where the files that qualify do not hold them, or nothing would be saved.
+   * Chooses few files that hold enough rows, and drops the others. None if the files that qualify have too
+   * few rows, or if no file would be dropped.
    *
    * @param survivors files that are read without the LIMIT
    * @param full      files all of whose live rows match
@@ -93,34 +94,36 @@ object LimitedFiles {
       rows: Int => Long,
       path: Int => String): Option[LimitedFiles] = {
     val candidates = FileSets.both(survivors, full).stream.filter(rows(_) > 0).toArray
-    new FewestFiles(candidates, rows, path).holding(limit.max(1)).flatMap { chosen =>
+    new FewestFiles(candidates, rows, path).choose(limit.max(1)).flatMap { chosen =>
       val dropped = survivors.clone.asInstanceOf[BitSet]
       for (file <- chosen) dropped.clear(file)
-      val why = Reason(ReasonCode.SkippedByLimit, "limit" -> limit.toString)
-      leaveOut(dropped, "LIMIT")(_ => why)
+      val reason = Reason(ReasonCode.SkippedByLimit, "limit" -> limit.toString)
+      drop(dropped, "LIMIT")(_ => reason)
     }
   }
 }
 
 /**
- * Chooses from files by their rows, and from equal ones by their paths: equal scans may list their files in different orders,
- * and are to read the same ones. Paths of other files are not compared: there may be a million.
+ * Chooses files by their number of rows. Paths decide between files with equal numbers: equal scans are to
+ * read the same files, and may list them in different orders. Only these paths are compared: there may be a
+ * million files.
  */
 private final class FewestFiles(files: Array[Int], rows: Int => Long, path: Int => String) {
   private val ascending = files.map(rows)
   Arrays.sort(ascending)
 
-  /** The largest files until one more is enough, then the smallest that is; None where all are not enough. */
-  def holding(limit: Long): Option[Array[Int]] = {
+  /** The largest files until one more is enough, then the smallest that is; None if all have too few rows. */
+  def choose(limit: Long): Option[Array[Int]] = {
     val before = ascending.reverseIterator.scanLeft(0L)(_ + _)
     val large = before.takeWhile(_ < limit).size
     if (large > files.length) None
     else {
-      val most = largest(large - 1)
-      val taken = new BitSet
-      for (file <- most) taken.set(file)
-      val missing = limit - most.map(rows).sum
-      ascending.find(_ >= missing).map(sized(_).filterNot(taken.get(_)).minBy(path) +: most)
+      val chosen = largest(large - 1)
+      val chosenSet = new BitSet
+      for (file <- chosen) chosenSet.set(file)
+      val missing = limit - chosen.map(rows).sum
+      for (smallest <- ascending.find(_ >= missing))
+        yield filesWith(smallest).filterNot(chosenSet.get(_)).minBy(path) +: chosen
     }
   }
 
@@ -128,8 +131,8 @@ private final class FewestFiles(files: Array[Int], rows: Int => Long, path: Int 
   else {
     val least = ascending(files.length - count)
     val larger = files.filter(rows(_) > least)
-    larger ++ sized(least).sortBy(path).takeRight(count - larger.length)
+    larger ++ filesWith(least).sortBy(path).takeRight(count - larger.length)
   }
 
-  private def sized(count: Long): Array[Int] = files.filter(rows(_) == count)
+  private def filesWith(count: Long): Array[Int] = files.filter(rows(_) == count)
 }

@@ -2,7 +2,7 @@ package org.metastore.spark.pruning
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, In, InSet, Literal}
 
-/** An expression and the literals of an IN list, which the optimizer may have made a set. */
+/** Matches `value IN (literals)`; the optimizer turns a long list into a set. */
 private[spark] object LiteralList {
   def unapply(condition: Expression): Option[(Expression, Seq[Any])] = condition match {
     case In(value, list) if list.forall(_.isInstanceOf[Literal]) =>

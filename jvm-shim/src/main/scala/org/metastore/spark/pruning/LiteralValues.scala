@@ -14,10 +14,10 @@ private[pruning] object LiteralValues {
     def toLong: Long = otherKind
     def toBytes: Array[Byte] = otherKind
 
-    /** All values below the key; `None` where there cannot be any. */
+    /** All values below the key; None if there are none. */
     def valuesBelow(included: Boolean): Option[ValueSet]
 
-    /** All values above the key; `None` where there cannot be any. */
+    /** All values above the key; None if there are none. */
     def valuesAbove(included: Boolean): Option[ValueSet]
 
     private def otherKind = throw new IllegalArgumentException(s"$this is of another kind")
@@ -41,12 +41,12 @@ private[pruning] object LiteralValues {
     override def valuesBelow(included: Boolean): Option[ValueSet] =
       Some(ValueSet.BytesRange(null, value, included))
 
-    // The byte string that follows ends in a zero byte more.
+    // The next byte string has one more byte, a zero.
     override def valuesAbove(included: Boolean): Option[ValueSet] =
       Some(ValueSet.BytesRange(if (included) value else value :+ 0.toByte, null, hiIncluded = false))
   }
 
-  /** The key of Catalyst's internal value; `None` where the type has no order here, or the value does not fit it. */
+  /** The key of Catalyst's internal value; None if the type has no order here, or lacks the value. */
   def key(value: Any, dataType: DataType): Option[Key] = (value, dataType) match {
     case (null, _) => None
     case (decimal: Decimal, to: DecimalType) if isRounded(decimal, to) => None
@@ -61,10 +61,10 @@ private[pruning] object LiteralValues {
     if (encoding == Encoding.BinaryValues) BytesKey(CatalystValue.orderedBytes(value, dataType))
     else LongKey(CatalystValue.orderedLong(value, dataType))
 
-  /** The single value. */
+  /** The set of one value. */
   def point(key: Key): ValueSet = points(Seq(key)).get
 
-  /** The single values, of one kind; `None` where there is none. */
+  /** The set of several values of one kind; None if there are none. */
   def points(keys: Seq[Key]): Option[ValueSet] = keys.headOption.map {
     case _: LongKey =>
       ValueSet.fromSorted(Values.Longs(keys.map(_.toLong).distinct.sorted.toArray))

@@ -12,12 +12,12 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.metastore.spark.pruning.IntegralTypes.Integral
 
 /**
- * A function of one value that never decreases and is never NULL for a value. Spark's own expression computes it for a bound.
+ * A function of one value that never decreases. Spark's own expression computes it for a bound.
  *
- * @param argument  where the expression takes the value
- * @param isTotal   whether it is defined for every value; otherwise for all values between two for which it is
+ * @param argument  the part of the expression that stands for the value
+ * @param isTotal   whether all values have a result; otherwise all values between two with a result have one
  * @param isDefined whether the expression's result for a value may be used
- * @param clock     for a function of local time, the clock that shows it at an instant
+ * @param clock     the clock of a function of local time
  */
 private[pruning] final case class MonotoneFunction(
     expression: Expression,
@@ -26,7 +26,7 @@ private[pruning] final case class MonotoneFunction(
     isDefined: Any => Boolean = _ => true,
     clock: Option[LocalClock] = None) {
 
-  /** The function, ready to be evaluated; not for several threads. `None` where it has no result for a value. */
+  /** The function as Spark evaluates it; None if it has no result for a value. For one thread only. */
   def evaluator(from: DataType): Any => Option[Any] = {
     val row = new GenericInternalRow(1)
     val bound = expression.mapChildren(child =>
@@ -38,19 +38,19 @@ private[pruning] final case class MonotoneFunction(
     }
   }
 
-  /** The value whose result no value from this one on falls below. */
+  /** A value with a result that is no greater than that of any value >= this one. */
   def earliest(value: Any): Any = clock.fold(value)(_.earliest(value.asInstanceOf[Long]))
 
-  /** The value whose result no value up to this one exceeds. */
+  /** A value with a result that is no less than that of any value <= this one. */
   def latest(value: Any): Any = clock.fold(value)(_.latest(value.asInstanceOf[Long]))
 }
 
-/** Recognises such functions. Rounding never reverses the order of two numbers; NaN is the greatest value before and after. */
+/** Recognizes monotone functions. Rounding keeps the order; NaN is the greatest argument and result. */
 private[pruning] object MonotoneFunction {
 
   def unapply(expression: Expression): Option[MonotoneFunction] = expression match {
     case operation: BinaryArithmetic =>
-      besideLiteral(operation)
+      withLiteral(operation)
     case round @ (_: Round | _: BRound) =>
       rounded(round.asInstanceOf[RoundBase])
     case whole @ (_: Floor | _: Ceil) =>
@@ -66,11 +66,11 @@ private[pruning] object MonotoneFunction {
     case FromUnixTime(x, Literal(format: UTF8String, _), zone) =>
       zone.flatMap(localText(expression, x, format.toString, _))
     case cast: Cast =>
-      ofCast(cast)
+      fromCast(cast)
     case _ => None
   }
 
-  private def ofCast(cast: Cast): Option[MonotoneFunction] = (cast.child.dataType, cast.dataType) match {
+  private def fromCast(cast: Cast): Option[MonotoneFunction] = (cast.child.dataType, cast.dataType) match {
     case (FloatType | DoubleType, IntegerType | LongType) =>
       wholeNumber(cast, cast.child)
     case types if TotalCasts(types) =>
@@ -84,7 +84,7 @@ private[pruning] object MonotoneFunction {
     case (DateType | TimestampNTZType, StringType) =>
       Some(text(cast, cast.child, None))
     case (TimestampType, StringType) =>
-      cast.timeZoneId.map(zone => text(cast, cast.child, clockOf(zone, MICROS_PER_SECOND)))
+      cast.timeZoneId.map(zone => text(cast, cast.child, clock(zone, MICROS_PER_SECOND)))
     case _ => None
   }
 
@@ -97,7 +97,7 @@ private[pruning] object MonotoneFunction {
     (TimestampType, DoubleType),
     (DoubleType, FloatType))
 
-  /** Whether a decimal's digits before the point are a value of an integral type. */
+  /** Whether the digits of a decimal before the point fit an integral type. */
   private def hasWholePart(to: DataType)(value: Any): Boolean = {
     val decimal = value.asInstanceOf[Decimal].toJavaBigDecimal
     decimal.toBigInteger.bitLength < 8 * to.defaultSize
@@ -113,27 +113,27 @@ private[pruning] object MonotoneFunction {
     Some(MonotoneFunction(function, argument, isTotal = false, isDefined = isDefined))
 
   private def number(function: Expression, argument: Expression): Option[MonotoneFunction] =
-    number(function, argument, total(function, argument))
+    number(function, argument, fromDouble = total(function, argument))
 
   private def number(
       function: Expression,
       argument: Expression,
-      ofDoubles: => Option[MonotoneFunction]): Option[MonotoneFunction] =
+      fromDouble: => Option[MonotoneFunction]): Option[MonotoneFunction] =
     argument.dataType match {
-      case FloatType | DoubleType => ofDoubles
+      case FloatType | DoubleType => fromDouble
       case _: DecimalType =>
         partial(function, argument)
       case _ => None
     }
 
-  /** Spark rounds floats otherwise where it compiles a query. */
+  /** ROUND of doubles or decimals. Spark's compiled code rounds floats in another way. */
   private def rounded(round: RoundBase): Option[MonotoneFunction] =
     if (round.left.dataType == FloatType || !round.right.isInstanceOf[Literal]) None
     else number(round, round.left)
 
-  /** Large values become the largest of the type, NaN zero. */
+  /** A function to whole numbers: too large values become the largest of the type, and NaN becomes zero. */
   private def wholeNumber(function: Expression, argument: Expression): Option[MonotoneFunction] =
-    number(function, argument, partial(function, argument, !isNaN(_)))
+    number(function, argument, fromDouble = partial(function, argument, !isNaN(_)))
 
   private def isNaN(value: Any): Boolean = value.asInstanceOf[Number].doubleValue.isNaN
 
@@ -147,7 +147,7 @@ private[pruning] object MonotoneFunction {
       format: String,
       zone: String): Option[MonotoneFunction] =
     if (hasOldClocks || !isOrdered(format)) None
-    else UnitsOfSecond.get(argument.dataType).map(units => text(function, argument, clockOf(zone, units)))
+    else UnitsOfSecond.get(argument.dataType).map(units => text(function, argument, clock(zone, units)))
 
   private val UnitsOfSecond: Map[DataType, Long] = Map(LongType -> 1L, TimestampType -> MICROS_PER_SECOND)
 
@@ -156,7 +156,7 @@ private[pruning] object MonotoneFunction {
     policy.equalsIgnoreCase("LEGACY")
   }
 
-  /** Years of four digits alone are in order as texts. */
+  /** A function from times to texts; only years of four digits have texts in the order of the times. */
   private def text(
       function: Expression,
       argument: Expression,
@@ -178,16 +178,16 @@ private[pruning] object MonotoneFunction {
   private val FirstDay = java.time.LocalDate.of(1, 1, 2).toEpochDay
   private val LastDay = java.time.LocalDate.of(9999, 12, 30).toEpochDay
 
-  /** Local time from its largest unit on, each of as many digits in every text. */
+  /** Formats from the largest unit down, each with a fixed number of digits: their texts are in order. */
   private val Ordered = "(yyyy|uuuu)([-/. ]?MM([-/. ]?dd(( |'T'|-)?HH(:?mm(:?ss)?)?)?)?)?".r.pattern
 
   private def isOrdered(format: String): Boolean = Ordered.matcher(format).matches
 
-  private def clockOf(zone: String, perSecond: Long): Option[LocalClock] =
+  private def clock(zone: String, perSecond: Long): Option[LocalClock] =
     Some(LocalClock(DateTimeUtils.getZoneId(zone), perSecond))
 
-  /** A function of one operand, where the other one is a literal with which the operation never decreases. */
-  private def besideLiteral(operation: BinaryArithmetic): Option[MonotoneFunction] =
+  /** An operation on a value and a literal with which it never decreases. */
+  private def withLiteral(operation: BinaryArithmetic): Option[MonotoneFunction] =
     if (signOf(operation.right).exists(RisingOnRight(operation.getClass))) number(operation, operation.left)
     else if (signOf(operation.left).exists(RisingOnLeft(operation.getClass)))
       number(operation, operation.right)
@@ -196,20 +196,20 @@ private[pruning] object MonotoneFunction {
   private val AnySign = Set(-1, 0, 1)
   private val Positive = Set(1)
 
-  /** The signs of a right operand with which an operation never decreases as the left one grows. */
+  /** The signs of a right operand for which the operation grows with the left one. */
   private val RisingOnRight = Map[Class[_], Set[Int]](
     classOf[Add] -> AnySign,
     classOf[Subtract] -> AnySign,
     classOf[Multiply] -> Positive,
     classOf[Divide] -> Positive).withDefaultValue(Set.empty)
 
-  /** The signs of a left operand with which an operation never decreases as the right one grows. */
+  /** The signs of a left operand for which the operation grows with the right one. */
   private val RisingOnLeft =
     Map[Class[_], Set[Int]](
       classOf[Add] -> AnySign,
       classOf[Multiply] -> Positive).withDefaultValue(Set.empty)
 
-  /** The sign of a literal of doubles or decimals; None of others, and of those that are not finite. */
+  /** The sign of a finite literal of floats, doubles or decimals; None for other expressions. */
   private def signOf(expression: Expression): Option[Int] = expression match {
     case Literal(value: Decimal, _: DecimalType) =>
       Some(value.toJavaBigDecimal.signum)

@@ -8,23 +8,23 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.columns.FileSetStatistics
 
-/** What was decided for every file of a scan. */
+/** The decisions on the files of a scan. */
 trait Verdicts {
 
   def length: Int
 
-  /** False only where no row of the file can match the filter. */
+  /** False only if no row of the file can match the filter. */
   def isKept(file: Int): Boolean
 
   def keptCount: Int
 
-  /** Index of the conjunct that excludes the file, the last of several; -1 where it is kept, -2 where it has no rows. */
+  /** The index of the last conjunct that excludes the file; -1 if it is kept, -2 if it has no rows. */
   def skippedBy(file: Int): Int
 
-  /** Why the file is kept or skipped, naming conjunct and statistic. Built when asked. */
+  /** The reason why the file is kept or skipped, with conjunct and statistic. Built on demand. */
   def reason(file: Int): Reason
 
-  /** Why conjuncts could not be used, by index of the conjunct; absent where they were. */
+  /** The reasons why conjuncts could not be used, by the index of the conjunct. */
   def unusedConjuncts: Map[Int, Reason]
 }
 
@@ -34,18 +34,18 @@ trait PruningFilter {
   /** The conjuncts as compiled; indices in [[Verdicts]] refer to them. */
   def conjuncts: IndexedSeq[Expression]
 
-  /** The columns whose statistics decide. Empty: nothing can be pruned by this filter. */
+  /** The columns whose statistics decide; without any, the filter skips no file. */
   def columns: Seq[ColumnReference]
 
-  /** Keys and types of these columns, as statistics are asked for them. */
-  final def columnKeys: Seq[(String, DataType)] = columns.map(use => use.key -> use.dataType)
+  /** The keys and types of these columns. */
+  final def columnKeys: Seq[(String, DataType)] = columns.map(column => column.key -> column.dataType)
 
   /**
-   * Finds the files that hold no matching row. Three-valued: a file is skipped only when it is proven that no row can match;
-   * all else, every doubt and every exception included, keeps it. Never throws.
+   * Finds the files that hold no matching row. A file is skipped only if it is proven that no row can match;
+   * any doubt, and any exception, keeps it. Never throws.
    */
   def evaluate(files: FileSetStatistics): Verdicts
 
-  /** The files all of whose physical rows match every conjunct: a proof of its own, no negation of the first. Never throws. */
+  /** Finds the files in which all physical rows match every conjunct, by rules of its own. Never throws. */
   def allRowsMatch(files: FileSetStatistics): BitSet
 }

@@ -4,25 +4,25 @@ import org.apache.spark.sql.catalyst.expressions._
 
 import org.metastore.spark.pruning.LiteralValues.Key
 
-/** How two values of a row are compared. */
+/** A comparison of two values of a row. */
 private[pruning] sealed trait Relation {
 
-  /** The relation of the right value to the left one. */
+  /** The relation with its sides exchanged: `<` becomes `>`. */
   def flipped: Relation
 
-  /** The relation that holds of two values where this one does not. */
+  /** The opposite relation: `<` becomes `>=`. */
   def negated: Relation
 
-  /** Whether no two values within the bounds of a file are so related. */
+  /** Whether the relation is false for all values within the bounds of a file. */
   def never(bounds: BoundsComparison, file: Int): Boolean
 
-  /** Whether all values within the bounds of a file are so related. */
+  /** Whether the relation is true for all values within the bounds of a file. */
   def always(bounds: BoundsComparison, file: Int): Boolean
 
-  /** The values that are so related to a key, or those that are not; None where there cannot be any. */
+  /** The values that have this relation to a key, or the other values; None if there are none. */
   def values(key: Key): Option[ValueSet]
 
-  /** Whether `values` are those that are so related. */
+  /** Whether `values` are those with this relation. */
   def isInside: Boolean = true
 }
 
@@ -70,7 +70,7 @@ private[pruning] object Relation {
 
   object Equal extends Equality
 
-  /** As `Equal` of values that are not NULL. */
+  /** `<=>`: `Equal` for values that are not NULL. */
   object NullSafeEqual extends Equality
 
   object NotEqual extends Relation {
@@ -82,7 +82,7 @@ private[pruning] object Relation {
     override def isInside: Boolean = false
   }
 
-  private val Written: Map[Class[_], Relation] = Map(
+  private val Relations: Map[Class[_], Relation] = Map(
     classOf[LessThan] -> Less,
     classOf[LessThanOrEqual] -> LessOrEqual,
     classOf[GreaterThan] -> Greater,
@@ -90,13 +90,13 @@ private[pruning] object Relation {
     classOf[EqualTo] -> Equal,
     classOf[EqualNullSafe] -> NullSafeEqual)
 
-  /** A comparison's operands and their relation; a literal stands on the right, wherever it is written. */
+  /** Matches a comparison: its operands and their relation, with a literal on the right. */
   object Comparison {
-    def unapply(comparison: BinaryComparison): Option[(Expression, Relation, Expression)] = {
-      val written = Written.get(comparison.getClass)
-      if (comparison.left.isInstanceOf[Literal])
-        written.map(relation => (comparison.right, relation.flipped, comparison.left))
-      else written.map(relation => (comparison.left, relation, comparison.right))
-    }
+    def unapply(comparison: BinaryComparison): Option[(Expression, Relation, Expression)] =
+      for (relation <- Relations.get(comparison.getClass)) yield {
+        if (comparison.left.isInstanceOf[Literal])
+          (comparison.right, relation.flipped, comparison.left)
+        else (comparison.left, relation, comparison.right)
+      }
   }
 }

@@ -9,23 +9,23 @@ import org.metastore.spark.statistics.columns.FileList
 import org.metastore.spark.statistics.objects.TableIdentity
 
 /**
- * The decision on the files of one scan, with its reasons: EXPLAIN, SQL metrics, `metastore.explain` and the log all show it.
+ * The decision on the files of a scan, with reasons: for EXPLAIN, metrics, `metastore.explain` and the log.
  *
  * @param table     the table's name as plans show it
  * @param files     the data files that the table format itself would have read
- * @param rows      physical rows of each file, -1 where unknown
- * @param outcome   the verdict on each file, or why the scan was left alone
- * @param contradictoryFiles files whose statistics contradict the table format: read whatever the verdict says
- * @param version   fingerprint of the statistics, empty where there are none
- * @param filesWithChanges files whose rows other files change: read whatever the verdict says
+ * @param rows      physical rows of each file, -1 if unknown
+ * @param outcome   the verdict on each file, or the reason why the scan is not pruned
+ * @param contradictoryFiles files whose statistics contradict the table format: read whatever the verdict is
+ * @param version   fingerprint of the statistics, empty if there are none
+ * @param filesWithChanges files whose rows other files change: read whatever the verdict is
  * @param live      all data files of the snapshot
- * @param estimate  how many rows satisfy the scan's filter
+ * @param estimate  the number of rows that satisfy the scan's filter
  * @param limited   files that a LIMIT leaves unread
  * @param answered  files that are not read because the statistics answer an aggregate of their rows
- * @param isJoined  whether the keys of a join choose among the files when the query runs
- * @param full      the files of which every row is live and matches, where a LIMIT may choose files
- * @param question  the question to the statistics; None where there was none
- * @param topK      why an ORDER BY with a LIMIT leaves no file unread
+ * @param isJoined  whether the keys of a join exclude more files when the query runs
+ * @param full      the files in which every row is live and matches, if a LIMIT may choose files
+ * @param question  the filter and limit that the statistics were used for, or None
+ * @param topK      the reason why an ORDER BY with a LIMIT leaves no file unread
  */
 final class ScanDecision(
     val table: String,
@@ -60,18 +60,18 @@ final class ScanDecision(
   /** The files that are read and whose statistics may still exclude them. */
   def excludable: BitSet = FileSets.without(FileSets.without(survivors, filesWithChanges), contradictoryFiles)
 
-  /** The paths of live files without a matching row; none where files are left unread for another reason. */
+  /** The paths of live files without a matching row; none if files stay unread for another reason. */
   def pathsSkipped: Seq[String] =
     if (limited.isDefined || answered.isDefined) Nil
-    else skipped.map(files.paths(_)) ++ leftOut.map(_._1)
+    else skipped.map(files.paths(_)) ++ excludedByFormat.map(_._1)
 
   /** The paths of the files that are read. */
   def survivingPaths: Set[String] = Indexed.set((0 until before).filter(survivors.get(_)))(files.paths(_))
 
   private def skipped: Seq[Int] = (0 until before).filterNot(survivors.get(_))
 
-  /** The live files that the table format or the query left out, with their rows. */
-  private def leftOut: Seq[(String, Option[Long])] = {
+  /** The live files that the table format or the query excluded, with their rows. */
+  private def excludedByFormat: Seq[(String, Option[Long])] = {
     val paths = files.paths.toSet
     live.list().filterNot { case (path, _) => paths(path) }
   }
@@ -82,13 +82,13 @@ final class ScanDecision(
   private def isLimited(file: Int): Boolean = limited.exists(_.dropped.get(file))
   private def isAnswered(file: Int): Boolean = answered.exists(_.get(file))
 
-  /** How many rows satisfy the scan's filter; None where nothing tells. */
+  /** The number of rows that satisfy the scan's filter; None if it cannot be estimated. */
   lazy val rowEstimate: Option[ScanEstimate] = Attempt.orNone(estimate()).flatten
 
   def before: Int = files.length
   def after: Int = survivors.cardinality
 
-  /** Files of the snapshot that the table format or the query left out, as far as they can be counted. */
+  /** The number of live files that the table format or the query excluded; 0 if it is unknown. */
   val skippedByFormat: Long = live.beyond(before)
 
   /** Live data files of the snapshot. */
@@ -97,12 +97,12 @@ final class ScanDecision(
   /** Bytes of the files that the decision drops. */
   def bytesSkipped: Long = skipped.map(files.sizes(_)).sum
 
-  /** Each cause of unread files with their number: conjuncts, a LIMIT, the table format. For a scan that was left alone the reason. */
+  /** The causes of unread files, such as a conjunct or a LIMIT, with numbers; or why nothing is pruned. */
   def unread: Seq[(String, Long)] = outcome match {
-    case Left(why) => Seq(why.code.name -> 0L)
+    case Left(reason) => Seq(reason.code.name -> 0L)
     case Right(verdict) =>
       val causes = skipped.map(causeOf(_, verdict))
-      val counts = for ((cause, files) <- causes.groupBy(identity)) yield cause -> files.size.toLong
+      val counts = for ((cause, unread) <- causes.groupBy(identity)) yield cause -> unread.size.toLong
       val byFormat = Optional.when(skippedByFormat > 0)(live.by -> skippedByFormat)
       counts.toSeq.sortBy(-_._2) ++ byFormat
   }
@@ -112,19 +112,19 @@ final class ScanDecision(
     else if (isAnswered(file)) ReasonCode.AnsweredByStatistics.name
     else verdict.conjuncts.lift(verdict.verdicts.skippedBy(file)).getOrElse(ReasonCode.SkippedEmpty.name)
 
-  /** Equal only for equal statistics and equal files kept: a part of the scan's equality. */
+  /** A part of the scan's equality: equal only for equal statistics and equal files to read. */
   lazy val fingerprint: AnyRef = {
     // Formats plan manifests in parallel: the order of equal scans' files may differ.
     ScanDecision.Fingerprint(version, survivingPaths, outcome.left.toOption.map(_.code.name))
   }
 
-  /** The decision to drop no file, for a reason. */
-  def withoutPruning(why: Reason): ScanDecision = copy(outcome = Left(why), limited = None)
+  /** A decision that drops no file, for a reason. */
+  def withoutPruning(reason: Reason): ScanDecision = copy(outcome = Left(reason), limited = None)
 
-  /** The decision with the estimate that the optimizer got. */
+  /** This decision with the estimate that the optimizer got. */
   def withEstimate(rows: ScanEstimate): ScanDecision = copy(estimate = () => Some(rows))
 
-  /** The decision before the keys of a join choose among the files; None where the scan was left alone. */
+  /** This decision before the keys of a join exclude files; None if the scan is not pruned. */
   def beforeJoin: Option[ScanDecision] =
     Optional.when(outcome.isRight) {
       copy(limited = None, answered = None, isJoined = true, full = new BitSet, topK = None)
@@ -157,72 +157,73 @@ final class ScanDecision(
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
-    case Right(_) => labelOfFiles
+    case Right(_) => fileCountsLabel
     case Left(reason) if reason.code == ReasonCode.Failed => "[Metastore: failed, the log says why]"
     case Left(reason) => s"[Metastore: ${reason.sentence}]"
   }
 
-  private def labelOfFiles: String = {
-    val files = answered.fold(s"$total -> $after files") { known =>
-      s"${known.cardinality} files answered, $after read"
+  private def fileCountsLabel: String = {
+    val counts = answered match {
+      case Some(answeredFiles) => s"${answeredFiles.cardinality} files answered, $after read"
+      case None => s"$total -> $after files"
     }
     val byFormat = Optional.when(skippedByFormat > 0)(s"$skippedByFormat by ${live.by}")
     val byLimit = limited.map(_.label)
     val byJoin = Optional.when(isJoined)("join")
     val remarks = (live.unasked ++ unusedStatistics).map(_.sentence)
-    (Seq(files) ++ byFormat ++ byLimit ++ byJoin ++ remarks).mkString("[Metastore: ", ", ", "]")
+    (Seq(counts) ++ byFormat ++ byLimit ++ byJoin ++ remarks).mkString("[Metastore: ", ", ", "]")
   }
 
-  /** Why statistics that exist could not be used for some conjunct. */
-  def unusedStatistics: Option[Reason] = unusedConjuncts.find(why => ScanDecision.troubles(why.code))
+  /** The reason why existing statistics could not be used for some conjunct, or None. */
+  def unusedStatistics: Option[Reason] = unusedConjuncts.find(reason => ScanDecision.troubles(reason.code))
 
-  /** Why conjuncts could not be used, in their order. */
+  /** The reasons why conjuncts could not be used, in the order of the conjuncts. */
   private def unusedConjuncts: Seq[Reason] = {
     val unused = outcome.fold(_ => Map.empty[Int, Reason], _.verdicts.unusedConjuncts)
-    for ((_, why) <- unused.toSeq.sortBy(_._1)) yield why
+    for ((_, reason) <- unused.toSeq.sortBy(_._1)) yield reason
   }
 
-  /** Why a file is read or not. */
+  /** The reason why a file is read or skipped. */
   def reason(file: Int): Reason = outcome.fold(identity, reason(file, _))
 
   private def reason(file: Int, verdict: ScanDecision.Verdict): Reason =
     if (isAnswered(file)) Reason(ReasonCode.AnsweredByStatistics)
-    else if (isLimited(file)) limited.get.why(file)
+    else if (isLimited(file)) limited.get.reason(file)
     else if (filesWithChanges.get(file)) Reason(ReasonCode.KeptLogFiles)
     else if (contradictoryFiles.get(file)) Reason(ReasonCode.KeptContradictory, "column" -> "(row count)")
     else verdict.verdicts.reason(file)
 
-  /** One row for each live data file, as `metastore.explain` shows them; one without a path where no files are known. */
+  /** The rows of `metastore.explain`: one for each live data file; one without a path if none is known. */
   def perFile(scan: Int): Seq[FileDecision] = {
     val decided = for (file <- 0 until files.length) yield {
       val count = Optional.when(rows(file) >= 0)(rows(file))
       row(scan, Some(files.paths(file)), survivors.get(file), reason(file), count)
     }
-    val byFormat = for ((path, count) <- leftOut)
+    val byFormat = for ((path, count) <- excludedByFormat)
       yield row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), count)
     val all = decided ++ byFormat
-    if (all.isEmpty) outcome.fold(why => Seq(withoutFiles(scan, why)), _ => Nil) else all
+    if (all.isEmpty) outcome.fold(reason => Seq(withoutFiles(scan, reason)), _ => Nil) else all
   }
 
-  private def withoutFiles(scan: Int, why: Reason): FileDecision =
-    row(scan, None, isKept = !ScanDecision.readsNothing(why.code), why, None)
+  private def withoutFiles(scan: Int, reason: Reason): FileDecision =
+    row(scan, None, isKept = !ScanDecision.readsNothing(reason.code), reason, None)
 
   private def row(
       scan: Int,
       path: Option[String],
       isKept: Boolean,
-      why: Reason,
+      reason: Reason,
       rows: Option[Long]): FileDecision = {
     val remarks = if (isKept) unusedConjuncts ++ live.unasked ++ topK else Nil
-    val sentence = (why +: remarks).map(_.sentence).distinct.mkString("; ")
+    val sentence = (reason +: remarks).map(_.sentence).distinct.mkString("; ")
     FileDecision(
       scan,
       table,
       path,
       isKept,
-      why.code.name,
-      why.arguments.get("conjunct"),
-      why.arguments.get("statistic"),
+      reason.code.name,
+      reason.arguments.get("conjunct"),
+      reason.arguments.get("statistic"),
       rows,
       rowEstimate,
       sentence)
@@ -237,20 +238,20 @@ object ScanDecision {
   /** The verdicts and the conjuncts that they are about. */
   final case class Verdict(verdicts: Verdicts, conjuncts: IndexedSeq[String])
 
-  /** Plans ask for the hash often, and there may be many paths. */
+  /** The hash is computed once: Spark compares plans often, and there may be many paths. */
   private final case class Fingerprint(version: String, kept: Set[String], refused: Option[String]) {
     override lazy val hashCode: Int = (version, kept, refused).hashCode
   }
 
-  /** The decision to leave a scan alone. */
-  def withoutPruning(table: String, why: Reason): ScanDecision =
-    new ScanDecision(table, new FileList(Array.empty, Array.empty), Array.empty, Left(why), new BitSet, "")
+  /** The decision not to prune a scan. */
+  def withoutPruning(table: String, reason: Reason): ScanDecision =
+    new ScanDecision(table, new FileList(Array.empty, Array.empty), Array.empty, Left(reason), new BitSet, "")
 }
 
 /**
- * The question of a scan to the statistics of its table, to be asked again of imagined files.
+ * The filter and limit of a scan, to be evaluated again on the files of a what-if layout.
  *
- * @param wanted the rows that are enough; None: all are wanted
+ * @param wanted the rows that are enough; None if all rows are needed
  */
 final case class ScanQuestion(
     table: TableIdentity,
@@ -258,7 +259,7 @@ final case class ScanQuestion(
     columns: ColumnResolver,
     wanted: Option[WantedRows])
 
-/** A row of `metastore.explain(query)`: columns of the same names. */
+/** A row of `metastore.explain(query)`; the columns have the same names. */
 final case class FileDecision(
     scan: Int,
     table: String,
@@ -272,11 +273,12 @@ final case class FileDecision(
     sentence: String)
 
 /**
- * The live data files of the snapshot that a scan reads, before the table format and the query's own filters leave some of them out.
+ * All live data files of a scan's snapshot, with those that the table format or the query excludes.
  *
- * @param by      who leaves files out
- * @param number  their number; `None` where counting them would list them
- * @param unasked reasons why the table format was not to skip files by some conjuncts
+ * @param by      the name of what excludes files: the table format, or the query
+ * @param number  the number of live files; None if counting them would list them
+ * @param list    lists the paths of the live files, each with its rows
+ * @param unasked the reasons why the table format did not get some conjuncts to skip files by
  */
 final class LiveFiles(
     val by: String,
@@ -284,7 +286,7 @@ final class LiveFiles(
     val list: () => Seq[(String, Option[Long])],
     val unasked: Seq[Reason] = Nil) {
 
-  /** The number of live files beyond those of a scan, as far as they can be counted. */
+  /** The number of live files beyond those of a scan; 0 if it is unknown. */
   def beyond(files: Int): Long = number.fold(0L)(all => math.max(0L, all - files))
 }
 

@@ -14,15 +14,16 @@ import org.metastore.spark.statistics.objects.{DecimalBytes, Encoding}
 /** Maps the bounds of a value to the bounds of a monotone function of it. */
 private[pruning] sealed trait Step extends (Bounds => Bounds) {
 
-  /** Whether the function may be NULL for a value, as where it overflows; never between two bounds whose results are known. */
+  /** Whether the function may be NULL for a value; it never is between two bounds with known results. */
   def mayGiveNull: Boolean = false
 }
 
 private[pruning] object Step {
 
   /**
-   * A function that never decreases and is defined everywhere, or nearly. Where it fails on a bound, that bound is unknown. Bounds
-   * with something given away count as exact too: that they are is of interest where both are one value, which all values then are.
+   * A function that never decreases and is defined nearly everywhere. If it fails on a bound, that bound is
+   * unknown. A widened bound (`low` and `high` differ) keeps its exact flag. The flag matters only if lo =
+   * hi: then all values are equal.
    */
   final case class Monotone(low: Long => Long, high: Long => Long) extends Step {
     override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
@@ -35,30 +36,33 @@ private[pruning] object Step {
     def exactly(function: Long => Long): Monotone = Monotone(function, function)
   }
 
-  /** Integer arithmetic that may overflow: both bounds must pass, an unknown one as the least or greatest integer, or nothing is. */
+  /**
+   * Integer arithmetic. It must not overflow for either bound, or both are unknown: values between the bounds
+   * might overflow too. An unknown bound counts as the least or the greatest integer.
+   */
   final case class Arithmetic(function: Long => Long, falling: Boolean) extends Step {
     override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
-      for ((ofLo, ofHi) <- orNone((function(from.lo(i)), function(from.hi(i))))) {
+      for ((loResult, hiResult) <- orNone((function(from.lo(i)), function(from.hi(i))))) {
         if (falling) {
-          to.setLo(i, ofHi, from.hiExact(i))
-          to.setHi(i, ofLo, from.loExact(i))
+          to.setLo(i, hiResult, from.hiExact(i))
+          to.setHi(i, loResult, from.loExact(i))
         } else {
-          to.setLo(i, ofLo, from.loExact(i))
-          to.setHi(i, ofHi, from.hiExact(i))
+          to.setLo(i, loResult, from.loExact(i))
+          to.setHi(i, hiResult, from.hiExact(i))
         }
       }
     }
   }
 
-  /** The distance from zero of integers; `check` raises where it is none. Both bounds must be known. */
+  /** The absolute value of integers; `check` throws if the type lacks it. Both bounds must be known. */
   final case class Absolute(check: Long => Long) extends Step {
     override def apply(bounds: Bounds): Bounds = mapKnown(bounds) { (from, to, i) =>
-      for ((ofLo, ofHi) <- orNone((check(absolute(from.lo(i))), check(absolute(from.hi(i)))))) {
-        val isLoFarther = ofLo > ofHi
-        if (from.hi(i) <= 0) to.setLo(i, math.min(ofLo, ofHi), from.hiExact(i))
-        else if (from.lo(i) >= 0) to.setLo(i, math.min(ofLo, ofHi), from.loExact(i))
+      for ((loResult, hiResult) <- orNone((check(absolute(from.lo(i))), check(absolute(from.hi(i)))))) {
+        val isLoFarther = loResult > hiResult
+        if (from.hi(i) <= 0) to.setLo(i, math.min(loResult, hiResult), from.hiExact(i))
+        else if (from.lo(i) >= 0) to.setLo(i, math.min(loResult, hiResult), from.loExact(i))
         else to.setLo(i, 0, exact = false)
-        to.setHi(i, math.max(ofLo, ofHi), if (isLoFarther) from.loExact(i) else from.hiExact(i))
+        to.setHi(i, math.max(loResult, hiResult), if (isLoFarther) from.loExact(i) else from.hiExact(i))
       }
     }
 
@@ -66,7 +70,7 @@ private[pruning] object Step {
     private def absolute(value: Long): Long = if (value < 0) Math.negateExact(value) else value
   }
 
-  /** A part of a date, such as its month, that never decreases within a larger one, such as its year: where both bounds lie in one. */
+  /** A part of a date, such as its month, for bounds within one larger part, such as a year. */
   final case class Within(larger: Int => Int, part: Int => Int) extends Step {
     override def apply(bounds: Bounds): Bounds = mapKnown(bounds) { (from, to, i) =>
       val (lo, hi) = (from.lo(i).toInt, from.hi(i).toInt)
@@ -77,7 +81,7 @@ private[pruning] object Step {
     }
   }
 
-  /** A function that Spark evaluates; bounds with something given away count as exact, as those of `Monotone` do. */
+  /** A function that Spark evaluates. A widened bound keeps its exact flag, as in `Monotone`. */
   final case class SparkFunction(function: MonotoneFunction, from: DataType, to: DataType) extends Step {
     override def mayGiveNull: Boolean = !function.isTotal
 
@@ -89,10 +93,10 @@ private[pruning] object Step {
     }
 
     private def image(bounds: Bounds, i: Int, evaluate: Any => Option[Any]): Image = {
-      def ofLo = evaluate(function.earliest(CatalystValue.ordered(bounds.los, i, from)))
-      def ofHi = evaluate(function.latest(CatalystValue.ordered(bounds.his, i, from)))
-      val lo = if (bounds.hasLo(i)) key(ofLo) else None
-      val hi = if (bounds.hasHi(i)) key(ofHi) else None
+      def loResult = evaluate(function.earliest(CatalystValue.ordered(bounds.los, i, from)))
+      def hiResult = evaluate(function.latest(CatalystValue.ordered(bounds.his, i, from)))
+      val lo = if (bounds.hasLo(i)) key(loResult) else None
+      val hi = if (bounds.hasHi(i)) key(hiResult) else None
       val areBothKnown = lo.isDefined && hi.isDefined
       if (areBothKnown || function.isTotal) Image(lo, hi) else Image(None, None)
     }
@@ -125,7 +129,7 @@ private[pruning] object Step {
       DecimalBytes.fromUnscaled(unscaled.multiply(factor))
   }
 
-  /** Bounds that become known one by one. */
+  /** Builds bounds that are unknown until they are set. */
   private final class Target(length: Int) {
     val bounds = new LongBounds(
       Array.fill(length)(Long.MinValue),
@@ -151,7 +155,7 @@ private[pruning] object Step {
 
   private object Image {
 
-    /** Bounds of integers; they are as exact as the bounds that they were made of. */
+    /** Integer bounds, as exact as those of the argument. */
     def longs(images: Array[Image], source: Bounds): Bounds = {
       val to = new Target(images.length)
       for (i <- images.indices) {
@@ -161,12 +165,12 @@ private[pruning] object Step {
       to.bounds
     }
 
-    /** Bounds of byte strings; they are as exact as the bounds that they were made of. */
+    /** Byte string bounds, as exact as those of the argument. */
     def bytes(images: Array[Image], source: Bounds): Bounds = {
       val flags = Array.tabulate(images.length) { i =>
-        val ofLo = if (source.loExact(i)) Bounds.LoExact else 0
-        val ofHi = if (source.hiExact(i)) Bounds.HiExact else 0
-        (ofLo | ofHi).toByte
+        val loFlag = if (source.loExact(i)) Bounds.LoExact else 0
+        val hiFlag = if (source.hiExact(i)) Bounds.HiExact else 0
+        (loFlag | hiFlag).toByte
       }
       new BytesBounds(images.map(image => toBytes(image.lo)), images.map(image => toBytes(image.hi)), flags)
     }
@@ -174,7 +178,7 @@ private[pruning] object Step {
     private def toBytes(key: Option[Key]): Array[Byte] = key.map(_.toBytes).orNull
   }
 
-  /** As `mapLongs`, where both bounds are known. */
+  /** Maps the bounds of the files in which both are known. */
   private def mapKnown(bounds: Bounds)(put: (LongBounds, Target, Int) => Unit): Bounds =
     mapLongs(bounds) { (from, to, i) =>
       if (from.hasBoth(i)) put(from, to, i)

@@ -6,20 +6,20 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.reason.{Attempt, BinaryText}
 import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileSetStatistics}
 
-/** Writes what is known of a column in a file as people read it: `a in [1, 5], 2 of 10 rows null`. */
+/** Writes the statistics of a column in a file for people: `a in [1, 5], 2 of 10 rows null`. */
 private[pruning] object SummaryText {
 
-  def bounds(files: FileSetStatistics, use: ColumnReference, file: Int): String =
-    files.column(use.key, use.dataType) match {
+  def bounds(files: FileSetStatistics, column: ColumnReference, file: Int): String =
+    files.column(column.key, column.dataType) match {
       case Right(summary) if summary.hasStatistics(file) =>
-        s"${use.name}${range(summary, file)}${nulls(summary, file)}"
+        s"${column.name}${range(summary, file)}${nulls(summary, file)}"
       case _ =>
-        s"${use.name} unknown"
+        s"${column.name} unknown"
     }
 
-  /** What is known of single values: `, all 200 values listed`. */
-  def values(files: FileSetStatistics, use: ColumnReference, file: Int): String =
-    files.values(use.key, use.dataType, Array(file), filters = true).evidence(file).fold("")(_.text)
+  /** The source of the single values: `, all 200 values listed`. */
+  def values(files: FileSetStatistics, column: ColumnReference, file: Int): String =
+    files.values(column.key, column.dataType, Array(file), filters = true).evidence(file).fold("")(_.text)
 
   private def range(summary: ColumnSummary, file: Int): String = {
     val (lo, hi) = (CatalystValue.lo(summary, file), CatalystValue.hi(summary, file))

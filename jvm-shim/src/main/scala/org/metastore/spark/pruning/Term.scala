@@ -4,7 +4,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary}
 
-/** A column seen through monotone steps; `dataType` is the type of the result. NULL where the column is. */
+/** Monotone functions of a column, NULL if the column is; `dataType` is the type of the result. */
 private[pruning] final case class Term(column: ColumnReference, dataType: DataType, steps: List[Step]) {
 
   /** Bounds of the term's values, from those of the column. */
@@ -13,9 +13,9 @@ private[pruning] final case class Term(column: ColumnReference, dataType: DataTy
 
   def isColumn: Boolean = steps.isEmpty
 
-  /** Tells of each file whether the term has no NULL: none in the column, and none from a step, whose own bounds say so. */
+  /** Whether the term has no NULL in a file: neither the column nor a step gives one. */
   def isWithoutNull(column: ColumnSummary): Int => Boolean = {
-    // Not the bounds of the whole term: integer arithmetic takes unknown bounds for the widest.
+    // Each step's own results must be known: integer arithmetic makes known bounds of unknown ones.
     val results = steps.scanLeft(column.bounds)((bounds, step) => step(bounds)).tail
     val uncertain = for ((step, bounds) <- steps.zip(results) if step.mayGiveNull) yield bounds
     file => column.nulls(file) == 0 && uncertain.forall(_.hasBoth(file))

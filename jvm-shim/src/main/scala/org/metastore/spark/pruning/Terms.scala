@@ -12,11 +12,11 @@ import org.metastore.spark.pruning.IntegralTypes.{isIntegral, within}
 import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.columns.TypePromotion
 
-/** Recognises columns, and the functions of a column whose bounds follow from the column's. */
+/** Recognizes columns, and functions of a column whose bounds follow from the column's. */
 private[pruning] final class Terms(columns: ColumnLookup) {
   import Terms._
 
-  /** The expression as a term; `None` where there is no proof for it, or its type has no usable bounds. */
+  /** Matches an expression that is a term of a type with bounds. */
   def unapply(expression: Expression): Option[Term] = expression match {
     case ColumnLookup.BoundedColumn() =>
       columns.findBounded(expression).map(fromColumn)
@@ -42,16 +42,16 @@ private[pruning] final class Terms(columns: ColumnLookup) {
     case Abs(Integral(term), _) =>
       Some(term.after(term.dataType, Step.Absolute(within(term.dataType, _))))
     case MonotoneFunction(function) =>
-      unapply(function.argument).flatMap(rising(_, function))
+      unapply(function.argument).flatMap(monotone(_, function))
     case _ => None
   }
 
   /** An operation on an integral term and a literal. */
   private def withLiteral(operation: BinaryArithmetic): Option[Term] =
     (operation.left, operation.right) match {
-      case (Integral(term), Whole(value)) =>
+      case (Integral(term), IntegralLiteral(value)) =>
         LiteralAfterTerm.get(operation.getClass).flatMap(_(term, value))
-      case (Whole(value), Integral(term)) =>
+      case (IntegralLiteral(value), Integral(term)) =>
         LiteralBeforeTerm.get(operation.getClass).flatMap(_(term, value))
       case _ => None
     }
@@ -69,8 +69,8 @@ private[pruning] final class Terms(columns: ColumnLookup) {
 
 private[pruning] object Terms {
 
-  /** An integral literal that is not NULL. */
-  private object Whole {
+  /** Matches an integral literal that is not NULL. */
+  private object IntegralLiteral {
     def unapply(expression: Expression): Option[Long] = expression match {
       case Literal(value: Number, dataType) if isIntegral(dataType) =>
         Some(value.longValue)
@@ -88,7 +88,7 @@ private[pruning] object Terms {
   private def fromColumn(column: ColumnReference): Term = Term(column, column.dataType, Nil)
 
   private def convert(cast: Cast, term: Term): Option[Term] =
-    CastTerms(cast, term).orElse(MonotoneFunction.unapply(cast).flatMap(rising(term, _)))
+    CastTerms(cast, term).orElse(MonotoneFunction.unapply(cast).flatMap(monotone(term, _)))
 
   private def truncatedDate(term: Term, format: UTF8String): Option[Term] = {
     val level = DateTimeUtils.parseTruncLevel(format)
@@ -97,7 +97,7 @@ private[pruning] object Terms {
     Optional.when(isUnit)(term.after(DateType, Step.Monotone.exactly(truncate)))
   }
 
-  /** Truncation goes from instants to local time and back, so that both sides may jump. */
+  /** Truncation converts instants to local time and back: clock changes make both sides jump. */
   private def truncatedTimestamp(
       truncation: TruncTimestamp,
       term: Term,
@@ -110,21 +110,21 @@ private[pruning] object Terms {
     Optional.when(isUnit)(term.after(TimestampType, step))
   }
 
-  private def rising(term: Term, function: MonotoneFunction): Option[Term] = {
+  private def monotone(term: Term, function: MonotoneFunction): Option[Term] = {
     val to = function.expression.dataType
     Optional.when(TypePromotion.hasBounds(to))(term.after(
       to,
       Step.SparkFunction(function, term.dataType, to)))
   }
 
-  /** Operations on an integral term and a literal on its right; `None` where there is no proof for the literal. */
+  /** Operations on an integral term and a literal on its right; None if there is no rule for the literal. */
   private val LiteralAfterTerm: Map[Class[_], (Term, Long) => Option[Term]] = Map(
     classOf[Add] -> (shift(_, _)),
     classOf[Subtract] -> (minus(_, _)),
     classOf[Multiply] -> (multiply(_, _)),
     classOf[IntegralDivide] -> (divide(_, _)))
 
-  /** The same with the literal on the left. */
+  /** Operations on an integral term and a literal on its left. */
   private val LiteralBeforeTerm: Map[Class[_], (Term, Long) => Option[Term]] = Map(
     classOf[Add] -> (shift(_, _)),
     classOf[Subtract] -> (mirror(_, _)),

@@ -4,25 +4,25 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.annotation.tailrec
 
-/** What a LIKE pattern says about the beginning of what it matches. */
+/** The beginning of a LIKE pattern without wildcards, and the rest of the pattern. */
 private[pruning] final case class LikePattern(prefix: Array[Byte], rest: LikePattern.Rest)
 
 private[pruning] object LikePattern {
   sealed trait Rest
 
-  /** Nothing: matches equal the prefix. */
+  /** No rest: only the prefix itself matches. */
   object End extends Rest
 
-  /** One or more `%`: everything that begins with the prefix matches. */
+  /** One or more `%`: all texts that begin with the prefix match. */
   object Anything extends Rest
 
-  /** Something that bounds cannot decide. */
+  /** A rest that bounds cannot decide. */
   object Other extends Rest
 
   private val Wildcards = Set('%', '_')
   private val Replacement = '\uFFFD' // what Spark's regular expression sees for bytes that are no UTF-8
 
-  /** `None` where Spark would refuse the pattern, or matches it by more than bytes. */
+  /** Parses a pattern; None if Spark would refuse it, or would not match it byte by byte. */
   def parse(pattern: String, escape: Char): Option[LikePattern] =
     if (pattern.contains(Replacement)) None
     else parse(pattern.toList, escape, new StringBuilder)
@@ -49,8 +49,8 @@ private[pruning] object RegularExpressions {
   private val Plain = "^\\^([A-Za-z0-9_ ,:;/=@#%&'\"<>~-]*)(.?)".r
   private val Quantifiers = Set("?", "*", "{")
 
-  /** What all texts begin with that a regular expression finds; empty where that is not plain from its own beginning. */
-  def prefixOf(pattern: String): String = Plain.findFirstMatchIn(pattern) match {
+  /** The prefix of all texts that a regular expression matches; empty if it has none of plain characters. */
+  def parsePrefix(pattern: String): String = Plain.findFirstMatchIn(pattern) match {
     case Some(matched) if !pattern.contains('|') =>
       val (prefix, following) = (matched.group(1), matched.group(2))
       if (Quantifiers(following)) prefix.dropRight(1) else prefix

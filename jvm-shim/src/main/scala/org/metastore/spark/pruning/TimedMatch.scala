@@ -8,11 +8,11 @@ import org.apache.spark.sql.catalyst.util.StringUtils
 import org.apache.spark.sql.types.{BooleanType, DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
-/** `RLIKE` and `LIKE` as Spark answers them, ended by a clock: backtracking may take for ever, and heeds no interrupt. */
+/** `RLIKE` and `LIKE` with a time limit: backtracking may take for ever, and no interrupt ends it. */
 private[spark] final case class TimedMatch(
     child: Expression,
     pattern: Pattern,
-    isWhole: Boolean,
+    matchesWhole: Boolean,
     clock: EvaluationClock)
   extends UnaryExpression
   with CodegenFallback {
@@ -21,7 +21,7 @@ private[spark] final case class TimedMatch(
 
   override protected def nullSafeEval(text: Any): Any = {
     val matcher = pattern.matcher(new TimedMatch.Text(text.toString, clock))
-    if (isWhole) matcher.matches() else matcher.find(0)
+    if (matchesWhole) matcher.matches() else matcher.find(0)
   }
 
   override protected def withNewChildInternal(newChild: Expression): Expression = copy(child = newChild)
@@ -30,13 +30,13 @@ private[spark] final case class TimedMatch(
 private[spark] object TimedMatch {
   private val Steps = 4096
 
-  /** The same condition, with patterns that a clock ends. */
+  /** An equal condition whose pattern matches have a time limit. */
   def within(condition: Expression, clock: EvaluationClock): Expression = condition.transformUp {
-    case one @ RLike(text, Literal(pattern, _)) if isPlain(one) =>
-      TimedMatch(text, Pattern.compile(pattern.toString), isWhole = false, clock)
-    case one @ Like(text, Literal(pattern, _), escape) if isPlain(one) =>
-      val whole = Pattern.compile(StringUtils.escapeLikeRegex(pattern.toString, escape), Pattern.DOTALL)
-      TimedMatch(text, whole, isWhole = true, clock)
+    case matching @ RLike(text, Literal(pattern, _)) if isPlain(matching) =>
+      TimedMatch(text, Pattern.compile(pattern.toString), matchesWhole = false, clock)
+    case matching @ Like(text, Literal(pattern, _), escape) if isPlain(matching) =>
+      val compiled = Pattern.compile(StringUtils.escapeLikeRegex(pattern.toString, escape), Pattern.DOTALL)
+      TimedMatch(text, compiled, matchesWhole = true, clock)
   }
 
   private def isPlain(matching: Expression): Boolean = matching.children match {
@@ -44,11 +44,11 @@ private[spark] object TimedMatch {
     case _ => false
   }
 
-  /** Other uses of patterns, unless all that one matches is as long as it is written. */
+  /** Whether an expression matches patterns without a time limit, and may backtrack. */
   def isEndless(expression: Expression): Boolean = expression match {
-    case one @ (_: RLike | _: Like) =>
-      !isPlain(one)
-    case one @ (_: RegExpReplace | _: RegExpExtractBase | _: StringSplit) => one.children(1) match {
+    case matching @ (_: RLike | _: Like) =>
+      !isPlain(matching)
+    case matching @ (_: RegExpReplace | _: RegExpExtractBase | _: StringSplit) => matching.children(1) match {
         case Literal(pattern: UTF8String, _) =>
           pattern.toString.exists("*+{?".contains(_))
         case _ => true
@@ -57,7 +57,7 @@ private[spark] object TimedMatch {
       other.isInstanceOf[MultiLikeBase]
   }
 
-  /** A text that raises TimeoutException where it is read for too long. */
+  /** A text that throws TimeoutException once it has been read for too long. */
   private final class Text(text: CharSequence, clock: EvaluationClock) extends CharSequence {
     private var read = 0
 

@@ -8,8 +8,8 @@ import org.metastore.spark.statistics.columns.ColumnSummary
 import org.metastore.spark.statistics.objects.Values
 
 /**
- * Finds the files that hold none of the first rows in an order: enough rows that are certain to match come strictly before every row
- * of such a file. Rows that are equal in the order may come in any sequence.
+ * Finds the files that hold none of the first rows in an order: enough rows that certainly match come
+ * strictly before every row of such a file. Rows that are equal in the order may come in any sequence.
  *
  * @param summary statistics of the column that orders the rows
  * @param deleted deleted rows of each file
@@ -22,7 +22,7 @@ private[spark] final class TopRows(
   import TopRows._
 
   private val bounds = summary.bounds
-  private val nullsPlace = Place(if (order.nullsFirst) NullsFirst else NullsLast)
+  private val nullsPosition = Position(if (order.nullsFirst) NullsFirst else NullsLast)
 
   /**
    * The files that need not be read.
@@ -30,75 +30,79 @@ private[spark] final class TopRows(
    * @param candidates files whose rows lie within their bounds
    * @param full       files all of whose live rows match
    */
-  def beyond(candidates: BitSet, full: BitSet): BitSet = threshold(full).fold(new BitSet) { last =>
+  def beyond(candidates: BitSet, full: BitSet): BitSet = lastPosition(full).fold(new BitSet) { last =>
     FileSets.where(summary.length) { file =>
       candidates.get(file) && summary.hasStatistics(file) && isBeyond(file, last)
     }
   }
 
-  /** Whether every row of a file comes after a place; false where it has no rows. */
-  private def isBeyond(file: Int, last: Place): Boolean = earliest(file).exists(inOrder.compare(_, last) > 0)
+  /** Whether every row of a file comes after a position; false if it has no rows. */
+  private def isBeyond(file: Int, last: Position): Boolean =
+    earliest(file).exists(inOrder.compare(_, last) > 0)
 
-  /** Whether enough rows are certain to come at or before some place; `full` as of `beyond`. */
-  def isLimitReached(full: BitSet): Boolean = threshold(full).isDefined
+  /** Whether some position has enough rows that certainly come by it; `full` as in `beyond`. */
+  def isLimitReached(full: BitSet): Boolean = lastPosition(full).isDefined
 
-  /** The place at or before which enough rows are certain to be. */
-  private def threshold(full: BitSet): Option[Place] = {
+  /** The first position by which enough rows certainly come. */
+  private def lastPosition(full: BitSet): Option[Position] = {
     val first = new FirstRows(limit)
     full.stream.filter(summary.hasStatistics(_)).forEach(file =>
-      for ((place, rows) <- certainRows(file)) first.add(place, rows))
+      for ((position, rows) <- certainRows(file)) first.add(position, rows))
     first.last
   }
 
-  /** The first so many rows of those that are added: of a million files few places are kept. */
-  private final class FirstRows(wanted: Long) {
-    private val places =
-      mutable.PriorityQueue.empty[(Place, Long)](Ordering.by((_: (Place, Long))._1)(inOrder))
+  /** Keeps the first `number` of the added rows: few positions, even for a million files. */
+  private final class FirstRows(number: Long) {
+    private val positions =
+      mutable.PriorityQueue.empty[(Position, Long)](Ordering.by((_: (Position, Long))._1)(inOrder))
     private var rows = 0L
 
-    def add(place: Place, count: Long): Unit =
-      if (rows < wanted || inOrder.compare(place, places.head._1) < 0) {
-        places += place -> count
+    def add(position: Position, count: Long): Unit =
+      if (rows < number || inOrder.compare(position, positions.head._1) < 0) {
+        positions += position -> count
         rows += count
-        while (rows - places.head._2 >= wanted) rows -= places.dequeue()._2
+        while (rows - positions.head._2 >= number) rows -= positions.dequeue()._2
       }
 
-    /** Where the last of them is; None where they are fewer. */
-    def last: Option[Place] = if (rows >= wanted) Some(places.head._1) else None
+    /** The position of the last of these rows; None if there are fewer. */
+    def last: Option[Position] = if (rows >= number) Some(positions.head._1) else None
   }
 
   /**
-   * How many rows of a file are certain to come at a place or before it. Deletes may have taken away those that come first: what they
-   * leave of these is certain to be at their place, and what they leave of all rows, at the last place or before it.
+   * The positions by which rows of a file certainly come, each with the number of rows.
+   *
+   * Any of the rows may be the deleted ones. Take the rows NULL, NULL and 5, of which one is deleted, with
+   * NULLS FIRST: one NULL certainly remains. Two rows remain in all, so that the second one comes by 5, the
+   * greatest value.
    */
-  private def certainRows(file: Int): Seq[(Place, Long)] = {
+  private def certainRows(file: Int): Seq[(Position, Long)] = {
     val nulls = summary.nulls(file)
     if (nulls < 0) Nil
     else {
       val values = latestValue(file)
-      val (first, last) = if (order.nullsFirst) (nullsPlace, values) else (values, nullsPlace)
+      val (first, last) = if (order.nullsFirst) (nullsPosition, values) else (values, nullsPosition)
       val atFirst = deleted(file).liveOf(if (order.nullsFirst) nulls else summary.rows(file) - nulls)
       val afterFirst = deleted(file).liveOf(summary.rows(file)) - atFirst
       Seq(first -> atFirst, last -> afterFirst).filter(_._2 > 0)
     }
   }
 
-  /** Where the first row of a file may be; None where it has none. */
-  private def earliest(file: Int): Option[Place] = {
+  /** The first position that a row of a file may have; None if it has no rows. */
+  private def earliest(file: Int): Option[Position] = {
     val mayBeginWithNull = order.nullsFirst && summary.nulls(file) != 0
     if (summary.rows(file) == 0) None
-    else if (mayBeginWithNull || summary.isAllNull(file)) Some(nullsPlace)
+    else if (mayBeginWithNull || summary.isAllNull(file)) Some(nullsPosition)
     else Some(bound(file, low = order.isAscending, BeforeValues))
   }
 
-  private def latestValue(file: Int): Place = bound(file, low = !order.isAscending, AfterValues)
+  private def latestValue(file: Int): Position = bound(file, low = !order.isAscending, AfterValues)
 
-  private def bound(file: Int, low: Boolean, unknown: Int): Place =
-    if (bounds.has(file, low)) Place(AmongValues, bounds.ends(low), file)
-    else Place(unknown)
+  private def bound(file: Int, low: Boolean, unknown: Int): Position =
+    if (bounds.has(file, low)) Position(AmongValues, bounds.ends(low), file)
+    else Position(unknown)
 
-  private val inOrder: Ordering[Place] = new Ordering[Place] {
-    override def compare(a: Place, b: Place): Int =
+  private val inOrder: Ordering[Position] = new Ordering[Position] {
+    override def compare(a: Position, b: Position): Int =
       if (a.rank != b.rank || a.rank != AmongValues) Integer.compare(a.rank, b.rank)
       else {
         val ascending = a.values.compare(a.at, b.values, b.at)
@@ -114,6 +118,6 @@ private object TopRows {
   private val AfterValues = 3
   private val NullsLast = 4
 
-  /** A place in the order: that of a value, or one without. */
-  private final case class Place(rank: Int, values: Values = Values.none, at: Int = 0)
+  /** A position in the order: that of a value, or one before or after all values. */
+  private final case class Position(rank: Int, values: Values = Values.none, at: Int = 0)
 }

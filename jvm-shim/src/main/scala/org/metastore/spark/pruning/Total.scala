@@ -13,12 +13,13 @@ import org.metastore.spark.statistics.columns.{ColumnSummary, ColumnSums, FileSe
 import org.metastore.spark.statistics.objects.{DecimalBytes, Values}
 
 /**
- * SUM or AVG of integers, or of decimals or their digits. Whatever order Spark adds values in, it finds the same where no sum of
- * some of them can overflow, nor, where it adds doubles, be rounded: the number of values times the greatest of them says so.
+ * SUM or AVG of integers, or of decimals or their digits. Spark may add values in any order: the result is
+ * the same if no partial sum overflows and, for AVG of integers, no double is rounded. The number of values
+ * times the greatest absolute value limits all partial sums.
  *
- * @param most  no sum may be farther from zero
- * @param value of the exact sum, unscaled, and of how many values it is, at least one
- * @param parts the same to be merged: the sum, and of AVG the count
+ * @param most  the greatest absolute value that a partial sum may have
+ * @param value the result, computed from the exact unscaled sum and the number of values, which is not 0
+ * @param parts the parts of the result that are merged
  */
 private[pruning] final case class Total(
     column: ColumnReference,
@@ -28,7 +29,7 @@ private[pruning] final case class Total(
   extends WholeFileMeasure {
   override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
-  override def computeWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles =
+  override def computeWhole(files: FileSetStatistics, selected: BitSet): MeasuredFiles =
     FileMeasure.measured(files, column) { summary =>
       new Summed(summary, files.sums(column.key, column.dataType).toOption)
     }
@@ -44,14 +45,14 @@ private[pruning] final case class Total(
     override def total(files: BitSet): Option[Any] = {
       val (sum, count) = sumOf(files)
       if (count == 0) Some(null)
-      else if (farthest(files).compareTo(most) > 0) None
+      else if (partialSumLimit(files).compareTo(most) > 0) None
       else value(sum, count)
     }
 
-    override def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = {
-      var all = farthest(files)
-      for ((file, rows) <- others) all = all.add(times(magnitude(file), rows))
-      Optional.when(others.values.forall(_ >= 0) && all.compareTo(most) <= 0) {
+    override def parts(files: BitSet, rowsRead: Map[Int, Long]): Option[Seq[Any]] = {
+      var limit = partialSumLimit(files)
+      for ((file, rows) <- rowsRead) limit = limit.add(times(magnitude(file), rows))
+      Optional.when(rowsRead.values.forall(_ >= 0) && limit.compareTo(most) <= 0) {
         val (exact, count) = sumOf(files)
         val merged = Total.this.parts
         val sum = if (count == 0) null else merged.sum(exact)
@@ -68,20 +69,20 @@ private[pruning] final case class Total(
       (sum, count)
     }
 
-    private def farthest(files: BitSet): BigInteger = {
+    private def partialSumLimit(files: BitSet): BigInteger = {
       var sum = BigInteger.ZERO
       files.stream.filter(!summary.isAllNull(_)).forEach(file =>
         sum = sum.add(times(magnitude(file), countOf(file))))
       sum
     }
 
-    /** No value of a file is farther from zero. */
+    /** The greatest absolute value that a value of a file may have. */
     private def magnitude(file: Int): BigInteger =
       if (summary.hasStatistics(file) && bounds.hasBoth(file))
         Total.unscaled(bounds.los, file).abs.max(Total.unscaled(bounds.his, file).abs)
       else Total.mostOfType(column.dataType)
 
-    // A sum that its bounds exclude contradicts them.
+    // A sum that the bounds rule out is wrong, or the bounds are.
     private def isPossible(file: Int): Boolean = {
       val sum = sums.get.sums(file)
       val count = countOf(file)
@@ -96,16 +97,18 @@ private[pruning] final case class Total(
 }
 
 /**
- * What is merged of a SUM or AVG.
+ * The parts of a SUM or AVG that are merged.
  *
- * @param sum       of the exact sum, unscaled, the value that Spark adds
- * @param isCounted whether the number of values is asked for too
+ * @param sum       converts the exact unscaled sum to the value that Spark adds
+ * @param isCounted whether the number of values is a part too
  */
 private[pruning] final case class TotalParts(sum: BigInteger => Any, isCounted: Boolean = false)
 
 private[pruning] object Total {
 
-  /** The measure that SUM or AVG of a column is; None for types whose sums depend on their order. */
+  /**
+   * The measure for SUM or AVG of a column; None for types whose sums depend on the order of their values.
+   */
   def fromFunction(column: ColumnReference, function: AggregateFunction): Option[Total] =
     (function, function.children.head.dataType, function.dataType) match {
       case (_: Sum, ByteType | ShortType | IntegerType | LongType, _) =>

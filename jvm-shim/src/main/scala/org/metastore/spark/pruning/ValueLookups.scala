@@ -8,134 +8,135 @@ import org.metastore.spark.reason.Attempt
 import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary, FileSetStatistics, NoBounds}
 import org.metastore.spark.statistics.objects.Values
 
-/** Asks single values where bounds leave it open: lists of all values and bloom filters are read for these files alone. */
+/** Looks up single values in files that bounds do not decide, by their lists of values and bloom filters. */
 private[pruning] final class ValueLookups(
-    files: FileSetStatistics,
-    bounds: Evaluation,
+    statistics: FileSetStatistics,
+    evaluation: Evaluation,
     allowance: EvaluationAllowance) {
   import FileSets.{either, without}
   import ValueLookups._
 
   private var filesEvaluated = 0
 
-  /** Of how many files all values were put through an expression. */
+  /** The number of files whose values were evaluated by an expression. */
   def evaluations: Int = filesEvaluated
 
-  /** Those of some files of which it is proven that no row makes the predicate true. */
-  def noRowMatches(predicate: Condition, among: BitSet): BitSet = predicate match {
+  /** The files of `files` in which no row matches. */
+  def noRowMatches(predicate: Condition, files: BitSet): BitSet = predicate match {
     case And(left, right) =>
-      val proven = noRowMatches(left, among)
-      either(proven, noRowMatches(right, without(among, proven)))
+      val excluded = noRowMatches(left, files)
+      either(excluded, noRowMatches(right, without(files, excluded)))
     case Or(left, right) =>
-      val (first, second) = if (left.asksForValues) (right, left) else (left, right)
-      noRowMatches(second, noRowMatches(first, among))
+      val (first, second) = if (left.usesValues) (right, left) else (left, right)
+      noRowMatches(second, noRowMatches(first, files))
     case evaluated: Evaluated =>
-      val proven = noRowMatches(evaluated.rules, among)
-      val open = without(without(among, proven), matchedByBounds(evaluated.rules, among))
-      either(proven, byExpression(evaluated, open)(!_.mayHold))
-    case member: Member if member.asksForValues =>
-      val proven = excludedByBounds(member, among)
-      either(proven, withoutPoints(member, without(among, proven)))
+      val excluded = noRowMatches(evaluated.rules, files)
+      val undecided = without(without(files, excluded), matchedByBounds(evaluated.rules, files))
+      either(excluded, byExpression(evaluated, undecided)(!_.mayHold))
+    case member: Member if member.usesValues =>
+      val excluded = excludedByBounds(member, files)
+      either(excluded, excludedByPoints(member, without(files, excluded)))
     case other =>
-      excludedByBounds(other, among)
+      excludedByBounds(other, files)
   }
 
-  /** Those of some files of which it is proven that the predicate is true of every row. */
-  def allRowsMatch(predicate: Condition, among: BitSet): BitSet = predicate match {
+  /** The files of `files` in which every row matches. */
+  def allRowsMatch(predicate: Condition, files: BitSet): BitSet = predicate match {
     case And(left, right) =>
-      allRowsMatch(right, allRowsMatch(left, among))
+      allRowsMatch(right, allRowsMatch(left, files))
     case Or(left, right) =>
-      val proven = allRowsMatch(left, among)
-      either(proven, allRowsMatch(right, without(among, proven)))
+      val matched = allRowsMatch(left, files)
+      either(matched, allRowsMatch(right, without(files, matched)))
     case evaluated: Evaluated =>
-      val proven = allRowsMatch(evaluated.rules, among)
-      val open = without(without(among, proven), excludedByBounds(evaluated.rules, among))
-      either(proven, byExpression(evaluated, open)(_.mustHold))
-    case member: Member if member.asksForValues =>
-      val proven = matchedByBounds(member, among)
-      val open = without(without(among, proven), excludedByBounds(member, among))
-      either(proven, ofPointsAlone(member, withoutNulls(member.term.column, open)))
+      val matched = allRowsMatch(evaluated.rules, files)
+      val undecided = without(without(files, matched), excludedByBounds(evaluated.rules, files))
+      either(matched, byExpression(evaluated, undecided)(_.mustHold))
+    case member: Member if member.usesValues =>
+      val matched = matchedByBounds(member, files)
+      val undecided = without(without(files, matched), excludedByBounds(member, files))
+      either(matched, matchedByPoints(member, withoutNulls(member.term.column, undecided)))
     case other =>
-      matchedByBounds(other, among)
+      matchedByBounds(other, files)
   }
 
-  /** Files none of whose values satisfies a condition on single values. */
-  private def withoutPoints(member: Member, among: BitSet): BitSet = {
+  /** The files in which no value satisfies a condition on single values. */
+  private def excludedByPoints(member: Member, files: BitSet): BitSet = {
     val points = member.set.points.get
     def search(files: BitSet) = byPoints(member.term.column, points, lacks = member.inside, files) {
-      isOpen(_, points, member.inside, _)
+      isUndecided(_, points, member.inside, _)
     }
-    if (points.length <= FewPoints || among.cardinality <= SampleSize * SampleSize) search(among)
+    if (points.length <= FewPoints || files.cardinality <= SampleSize * SampleSize) search(files)
     else {
-      val sample = sampleOf(among)
-      val found = search(sample)
-      if (found.cardinality < sample.cardinality * WorthwhileShare) found
-      else either(found, search(without(among, sample)))
+      val sample = sampleOf(files)
+      val excluded = search(sample)
+      if (excluded.cardinality < sample.cardinality * WorthwhileShare) excluded
+      else either(excluded, search(without(files, sample)))
     }
   }
 
-  /** Files all of whose values satisfy a condition on single values. */
-  private def ofPointsAlone(member: Member, among: BitSet): BitSet =
-    byPoints(member.term.column, member.set.points.get, lacks = !member.inside, among)((_, _) => true)
+  /** The files in which every value satisfies a condition on single values. */
+  private def matchedByPoints(member: Member, files: BitSet): BitSet =
+    byPoints(member.term.column, member.set.points.get, lacks = !member.inside, files)((_, _) => true)
 
-  private def excludedByBounds(predicate: Condition, among: BitSet): BitSet =
-    evaluateAmong(among)(predicate.noRowMatches)
+  private def excludedByBounds(predicate: Condition, files: BitSet): BitSet =
+    evaluateOn(files)(predicate.noRowMatches)
 
-  private def matchedByBounds(predicate: Condition, among: BitSet): BitSet =
-    evaluateAmong(among)(predicate.allRowsMatch)
+  private def matchedByBounds(predicate: Condition, files: BitSet): BitSet =
+    evaluateOn(files)(predicate.allRowsMatch)
 
-  private def withoutNulls(use: ColumnReference, among: BitSet): BitSet =
-    evaluateAmong(among)(NullTest(use, isNull = false).allRowsMatch)
+  private def withoutNulls(column: ColumnReference, files: BitSet): BitSet =
+    evaluateOn(files)(NullTest(column, isNull = false).allRowsMatch)
 
-  private def evaluateAmong(among: BitSet)(ask: Evaluation => BitSet): BitSet = {
-    val places = among.stream.toArray
-    if (places.isEmpty) among
-    else setOf(ask(bounds.among(places)).stream.map(places(_)))
+  private def evaluateOn(files: BitSet)(evaluate: Evaluation => BitSet): BitSet = {
+    val selected = files.stream.toArray
+    if (selected.isEmpty) files
+    else setOf(evaluate(evaluation.among(selected)).stream.map(selected(_)))
   }
 
-  /** Files all of whose values are listed, and the expression proves it of them; an error of it is the query's to raise. */
-  private def byExpression(evaluated: Evaluated, among: BitSet)(proves: ListedFile => Boolean): BitSet =
-    bounds.whereKnown(evaluated.column) { summary =>
-      val open = among.stream.filter(summary.hasStatistics(_)).toArray
-      if (open.isEmpty || allowance.isEmpty) new BitSet
-      else setOf(proven(evaluated, summary, open, proves))
+  /** The files whose listed values pass a test. If the expression fails, the query reports it. */
+  private def byExpression(evaluated: Evaluated, files: BitSet)(test: ListedFile => Boolean): BitSet =
+    evaluation.whereKnown(evaluated.column) { summary =>
+      val described = files.stream.filter(summary.hasStatistics(_)).toArray
+      if (described.isEmpty || allowance.isEmpty) new BitSet
+      else setOf(testFiles(evaluated, summary, described, test))
     }
 
-  private def proven(
+  private def testFiles(
       evaluated: Evaluated,
       summary: ColumnSummary,
-      open: Array[Int],
-      proves: ListedFile => Boolean): IntStream = {
-    val use = evaluated.column
-    val trial = new ValueTrial(new ValuePredicate(evaluated.condition, evaluated.leaf), use, allowance)
-    val values = files.values(use.key, use.dataType, open, filters = false, allowance.worthReading)
+      files: Array[Int],
+      test: ListedFile => Boolean): IntStream = {
+    val column = evaluated.column
+    val trial = new ValueTrial(new ValuePredicate(evaluated.condition, evaluated.leaf), column, allowance)
+    val limit = allowance.worthReading
+    val values = statistics.values(column.key, column.dataType, files, filters = false, limit)
     def listed(file: Int): Option[Values] =
       if (summary.isAllNull(file)) Some(Values.none) else values.listed(file)
-    def isProven(file: Int, list: Values): Boolean = {
+    def passes(file: Int, list: Values): Boolean = {
       filesEvaluated += 1
-      Attempt.orNone(proves(new ListedFile(summary, file, trial, list))).contains(true)
+      Attempt.orNone(test(new ListedFile(summary, file, trial, list))).contains(true)
     }
-    inTime(open).filter(file => listed(file).exists(isProven(file, _)))
+    inTime(files).filter(file => listed(file).exists(passes(file, _)))
   }
 
-  /** Files none of whose values is one of the points (`lacks`), or all are. */
-  private def byPoints(use: ColumnReference, points: Values, lacks: Boolean, among: BitSet)(
-      isOpen: (Bounds, Int) => Boolean): BitSet =
-    bounds.whereKnown(use) { summary =>
-      val open = among.stream.filter(i => summary.hasStatistics(i) && isOpen(summary.bounds, i)).toArray
-      if (open.isEmpty) new BitSet
+  /** The undecided files in which none of the values is one of the points (`lacks`), or all of them are. */
+  private def byPoints(column: ColumnReference, points: Values, lacks: Boolean, files: BitSet)(
+      isUndecided: (Bounds, Int) => Boolean): BitSet =
+    evaluation.whereKnown(column) { summary =>
+      val read = files.stream.filter(i => summary.hasStatistics(i) && isUndecided(summary.bounds, i)).toArray
+      if (read.isEmpty) new BitSet
       else {
-        val values = files.values(use.key, use.dataType, open, filters = lacks)
+        val values = statistics.values(column.key, column.dataType, read, filters = lacks)
         val decides = if (lacks) values.lack(points) else values.within(points)
-        setOf(inTime(open).filter(decides(_)))
+        setOf(inTime(read).filter(decides(_)))
       }
     }
 
-  /** Files one after the other: each may have to be asked for many values. */
+  /** Checks the time before each file: one may need look-ups of many values. */
   private def inTime(files: Array[Int]): IntStream = Arrays.stream(files).peek(_ => allowance.requireTime())
 }
 
-/** A file all of whose values are listed, and a condition that is put to them. */
+/** A file with a list of all its values, and a condition to evaluate on them. */
 private final class ListedFile(summary: ColumnSummary, file: Int, trial: ValueTrial, values: Values) {
 
   /** Whether the condition may be true of a row. */
@@ -157,19 +158,19 @@ private final class ListedFile(summary: ColumnSummary, file: Int, trial: ValueTr
 
 private[pruning] object ValueLookups {
 
-  // Many values are often in most files: then their lists are not worth reading. Some files tell.
+  // A set of many points often has a value of every file: a sample shows whether lists are worth reading.
   private val FewPoints = 1000
   private val SampleSize = 16
   private val WorthwhileShare = 0.3
 
-  /** Some files, from all places among others. */
+  /** Some of the files, evenly chosen. */
   private def sampleOf(files: BitSet): BitSet = {
-    val places = files.stream.toArray
-    setOf(Arrays.stream(Array.tabulate(SampleSize)(i => places(i * places.length / SampleSize))))
+    val numbers = files.stream.toArray
+    setOf(Arrays.stream(Array.tabulate(SampleSize)(i => numbers(i * numbers.length / SampleSize))))
   }
 
-  /** An exact bound is a value of the file: where it is one that is asked for, or one that is not, all is said already. */
-  private def isOpen(bounds: Bounds, points: Values, inside: Boolean, i: Int): Boolean =
+  /** False if an exact bound, which is a value of the file, already decides the file. */
+  private def isUndecided(bounds: Bounds, points: Values, inside: Boolean, i: Int): Boolean =
     if (bounds == NoBounds) false
     else if (bounds.loExact(i) && bounds.los.isIn(points, i) == inside) false
     else !(bounds.hiExact(i) && bounds.his.isIn(points, i) == inside)

@@ -6,23 +6,23 @@ import org.apache.spark.sql.catalyst.expressions.objects.{InvokeLike, StaticInvo
 import org.metastore.spark.statistics.columns.TypePromotion
 
 /**
- * A condition on one column, answered by evaluating Catalyst's own expression on values: any deterministic one will do.
+ * A condition on one column that Spark's own expression, if it is deterministic, decides for values.
  *
- * Not for several threads: some of Spark's expressions keep what they made of the last value.
+ * For one thread only: some of Spark's expressions cache their last result.
  */
 private[spark] final class ValuePredicate(condition: Expression, leaf: Expression) {
   private val row = new GenericInternalRow(1)
   private val clock = new EvaluationClock
 
-  /** The condition over a row that has the column's value alone. */
+  /** The condition over a row with the column as its only value. */
   val bound: Expression = condition.transformDown {
-    case one if one.semanticEquals(leaf) =>
+    case part if part.semanticEquals(leaf) =>
       BoundReference(0, leaf.dataType, nullable = true)
   }
 
   private lazy val timed = TimedMatch.within(bound, clock)
 
-  /** Whether it is true of a value; null, false and null are not. Raises what the expression raises, and TimeoutException. */
+  /** Whether the condition is true of a value. Throws what the expression throws, and TimeoutException. */
   def holds(value: Any): Boolean = clock.run {
     row.update(0, value)
     timed.eval(row) == true
@@ -31,7 +31,7 @@ private[spark] final class ValuePredicate(condition: Expression, leaf: Expressio
 
 private[spark] object ValuePredicate {
 
-  /** Whether a condition can be answered while a query is planned, by Spark's own code. */
+  /** Whether Spark's own code decides a condition, so that it can be evaluated while a query is planned. */
   def canEvaluate(condition: Expression): Boolean =
     ConjunctRefusal.reason(condition).isEmpty && !condition.exists {
       case static: StaticInvoke =>
@@ -40,7 +40,7 @@ private[spark] object ValuePredicate {
         call.isInstanceOf[InvokeLike] || TimedMatch.isEndless(call)
     }
 
-  /** The one column that a condition reads, if that is all, and its values are read as they are stored. */
+  /** The column that a condition reads, if it reads no other, and reads its values as they are stored. */
   def columnOf(condition: Expression): Option[Expression] = {
     val leaves = ColumnLookup.leavesOf(condition)
     leaves.headOption.filter { leaf =>

@@ -9,16 +9,16 @@ import org.metastore.spark.statistics.objects.{UnsignedOrder, Values}
 /** The values that a leaf accepts, in the order of the bounds. */
 private[pruning] sealed trait ValueSet {
 
-  /** The files between whose bounds no value is in the set. */
+  /** The files whose bounds enclose no value of the set. */
   def disjoint(bounds: Bounds): BitSet
 
-  /** The files between whose bounds every value is in the set. */
+  /** The files whose bounds enclose only values of the set. */
   def covers(bounds: Bounds): BitSet
 
-  /** The values that are in another set of the same kind too. */
+  /** The values that are also in another set of the same kind. */
   def intersect(other: ValueSet): ValueSet
 
-  /** The values, where they are single ones and few enough to be looked up. */
+  /** The values, if they are single ones and few enough to be looked up. */
   def points: Option[Values] = None
 }
 
@@ -31,18 +31,18 @@ private[pruning] object ValueSet {
     override def intersect(other: ValueSet): ValueSet = this
   }
 
-  /** All values between two. */
+  /** A range of values. */
   sealed trait Range extends ValueSet {
     def contains(values: Values, i: Int): Boolean
 
-    /** The values that are in both of two ranges of one kind. */
+    /** The values that are also in another range of the same kind. */
     protected def intersectRange(other: Range): ValueSet
 
     override final def intersect(other: ValueSet): ValueSet = other match {
       case range: Range =>
         intersectRange(range)
-      case others =>
-        others.intersect(this)
+      case points =>
+        points.intersect(this)
     }
   }
 
@@ -142,16 +142,16 @@ private[pruning] object ValueSet {
 
     override def disjoint(bounds: Bounds): BitSet = {
       val los = bounds.los
-      val highest = firstBelow(bounds)
+      val isHiBelowValue = isHiBelow(bounds)
       FileSets.where(los.length) { i =>
-        val place = if (bounds.hasLo(i)) los.search(values, i) else 0
-        val first = if (place < 0) -place - 1 else place
-        first > last || highest(first, i)
+        val found = if (bounds.hasLo(i)) los.search(values, i) else 0
+        val first = if (found < 0) -found - 1 else found // the first value that is not below the lower bound
+        first > last || isHiBelowValue(first, i)
       }
     }
 
-    /** Whether a file's upper bound is known, and below one of the values; NaN does not count where none is asked for. */
-    private def firstBelow(bounds: Bounds): (Int, Int) => Boolean = (bounds, values) match {
+    /** Whether a file's upper bound is below a value. NaN is no upper bound, unless NaN is a value. */
+    private def isHiBelow(bounds: Bounds): (Int, Int) => Boolean = (bounds, values) match {
       case (b: LongBounds, Values.Longs(array)) =>
         val highs = b.hiUpTo(array(last))
         (value, i) => array(value) > highs(i)
@@ -165,19 +165,19 @@ private[pruning] object ValueSet {
 
     override def intersect(other: ValueSet): ValueSet = other match {
       case range: Range =>
-        only(range.contains(values, _))
-      case Points(others) =>
-        only(values.isIn(others, _))
+        select(range.contains(values, _))
+      case Points(that) =>
+        select(values.isIn(that, _))
       case nothing => nothing
     }
 
-    private def only(test: Int => Boolean): ValueSet = {
-      val places = Array.range(0, values.length).filter(test)
-      if (places.isEmpty) NoValue else fromSorted(values.at(places))
+    private def select(test: Int => Boolean): ValueSet = {
+      val selected = Array.range(0, values.length).filter(test)
+      if (selected.isEmpty) NoValue else fromSorted(values.at(selected))
     }
   }
 
-  /** Some values, at least one. */
+  /** The set of at least one value. */
   def fromSorted(values: Values): ValueSet = values match {
     case Values.Longs(Array(point)) =>
       LongRange(point, point)

@@ -6,10 +6,10 @@ import java.nio.charset.StandardCharsets.UTF_8
 import org.apache.spark.sql.catalyst.expressions.{Ascending, NullsFirst, SortOrder}
 import org.apache.spark.sql.types.DataType
 
-/** The number of matching rows of a scan that are enough: any of them, or the first in an order. */
+/** The number of matching rows that a query needs of a scan: any rows, or the first ones in an order. */
 private[spark] final case class WantedRows(limit: Long, order: Option[RowOrder] = None) {
 
-  /** A text without colons; equal wanted rows have equal texts. */
+  /** Writes a text without colons, equal for equal rows. */
   def text: String = (limit.toString +: order.toSeq.flatMap { by =>
     Seq(
       by.isAscending.toString,
@@ -22,7 +22,7 @@ private[spark] final case class WantedRows(limit: Long, order: Option[RowOrder] 
 
 private[spark] object WantedRows {
 
-  /** The wanted rows of a `text`. */
+  /** Parses a `text`. */
   def parse(text: String): WantedRows = text.split(",").map(URLDecoder.decode(_, UTF_8.name)) match {
     case Array(limit, isAscending, nullsFirst, key, name, dataType) =>
       val column = ColumnReference(key, name, DataType.fromJson(dataType))
@@ -34,7 +34,7 @@ private[spark] object WantedRows {
   }
 }
 
-/** An order of rows by a column; more keys may decide between equal ones. */
+/** The order of rows by the first key of a sort; more keys may decide between equal rows. */
 private[spark] final case class RowOrder(column: ColumnReference, isAscending: Boolean, nullsFirst: Boolean) {
   override def toString: String =
     s"${column.name} ${if (isAscending) "ASC" else "DESC"} NULLS ${if (nullsFirst) "FIRST" else "LAST"}"
@@ -42,7 +42,7 @@ private[spark] final case class RowOrder(column: ColumnReference, isAscending: B
 
 private[spark] object RowOrder {
 
-  /** The order by a sort's first key; None where bounds of a column do not tell it. */
+  /** The order by a sort's first key; None if it is not a column with bounds. */
   def fromSort(first: SortOrder, resolver: ColumnResolver): Option[RowOrder] =
     new ColumnLookup(resolver).findBounded(first.child)
       .map(RowOrder(_, first.direction == Ascending, first.nullOrdering == NullsFirst))

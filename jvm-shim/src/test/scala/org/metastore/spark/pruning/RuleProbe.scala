@@ -54,7 +54,7 @@ final class RuleProbe(probe: PruningProbe) {
   }
 
   private def limitedTo(found: Option[LimitedFiles]): String = found.fold("none") { limited =>
-    s"${bits(limited.dropped, length)} ${limited.label}: ${limited.why(limited.dropped.nextSetBit(0)).sentence}"
+    s"${bits(limited.dropped, length)} ${limited.label}: ${limited.reason(limited.dropped.nextSetBit(0)).sentence}"
   }
 
   /**
