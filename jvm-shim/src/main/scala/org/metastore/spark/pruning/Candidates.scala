@@ -4,24 +4,33 @@ import java.util.{Arrays, BitSet}
 
 import org.metastore.spark.statistics.columns.FileGroupStatistics
 
-/** The data files that nothing has excluded so far, and what excluded each of the others. */
+/** The data files that no condition has excluded so far, and the conditions that excluded the others. */
 private[pruning] class Candidates(val length: Int) {
 
-  /** For each file the mark of what excluded it first, or [[FileMarks.Kept]]. */
+  /** For each file the mark of the condition that excluded it first, or a mark of [[FileMarks]]. */
   val skippedBy: Array[Int] = new Array[Int](length)
   Arrays.fill(skippedBy, FileMarks.Kept)
+
+  /** The files that a look-up of single values excluded; bounds and counts excluded the other ones. */
+  val skippedByValues: BitSet = new BitSet
 
   private var remaining = length
 
   final def count: Int = remaining
 
-  /** The files that are left. */
+  /** The files that no condition has excluded. */
   final def survivors: BitSet = FileSets.where(length)(skippedBy(_) == FileMarks.Kept)
 
-  /** Excludes a file that nothing has excluded yet. */
+  /** Excludes a file, unless a condition has excluded it before. */
   final def exclude(file: Int, mark: Int): Unit = if (skippedBy(file) == FileMarks.Kept) {
     skippedBy(file) = mark
     remaining -= 1
+  }
+
+  /** Excludes some of the survivors by a look-up of single values. */
+  final def excludeByValues(files: BitSet, mark: Int): Unit = {
+    skippedByValues.or(files)
+    files.stream.forEach(exclude(_, mark))
   }
 
   /** Excludes the files of groups, by the mark of each group. */
@@ -35,19 +44,19 @@ private[pruning] class Candidates(val length: Int) {
   }
 }
 
-/** Files whose statistics are asked one condition after the other: once few are left, for these alone. */
+/** Evaluates conditions one by one on the statistics of files; once few files remain, on those alone. */
 private[pruning] final class EvaluatedCandidates(all: Evaluation) extends Candidates(all.length) {
   private var evaluated: Option[Array[Int]] = None // None: every file
   private var evaluation = all
 
-  /** Excludes the files of which it is proven that no row makes the condition true. Throws what the evaluation throws. */
+  /** Excludes the files in which no row matches the condition. Throws what the evaluation throws. */
   def narrow(condition: Condition, mark: Int): Unit = {
-    val proven = condition.noRowMatches(evaluation).stream
+    val excluded = condition.noRowMatches(evaluation).stream
     evaluated match {
       case None =>
-        proven.forEach(exclude(_, mark))
+        excluded.forEach(exclude(_, mark))
       case Some(files) =>
-        proven.forEach(i => exclude(files(i), mark))
+        excluded.forEach(i => exclude(files(i), mark))
     }
     if (count <= evaluation.length / EvaluatedCandidates.Fewer) {
       val few = survivors.stream.toArray
@@ -58,5 +67,5 @@ private[pruning] final class EvaluatedCandidates(all: Evaluation) extends Candid
 }
 
 private object EvaluatedCandidates {
-  private val Fewer = 8 // to pick bounds out costs about as much as to compare them
+  private val Fewer = 8 // copying the bounds of some files costs about as much as comparing them
 }

@@ -19,29 +19,29 @@ import org.metastore.spark.statistics.objects.Encoding
 /**
  * Evaluates the conditions of conjuncts on the statistics of files.
  *
- * @param equal    equal conditions on expressions with statistics, by the place of the conjunct
- * @param together consequences of several conjuncts
+ * @param equivalents equal conditions on expressions with statistics, by the index of the conjunct
+ * @param fromSeveral consequences of several conjuncts together
  */
 private[pruning] final class ConjunctFilter(
     override val conjuncts: IndexedSeq[Expression],
     compiled: IndexedSeq[Condition],
-    equal: Map[Int, Condition],
-    together: Seq[Consequence],
+    equivalents: Map[Int, Condition],
+    fromSeveral: Seq[Consequence],
     allowance: EvaluationAllowance)
   extends PruningFilter {
   import ConjunctFilter._
 
-  /** Consequences of several conjuncts together, or of one in another form. */
+  /** The consequences of several conjuncts together, or of one in another form. */
   private val consequences: IndexedSeq[Consequence] = {
-    val (places, onExpressions) = equal.toIndexedSeq.sortBy(_._1).unzip
-    val ofSingle = onExpressions.indices.map { i =>
-      Consequence(Intersections.tighten(onExpressions(i)), Seq(places(i)))
+    val (indices, onExpressions) = equivalents.toIndexedSeq.sortBy(_._1).unzip
+    val fromSingle = onExpressions.indices.map { i =>
+      Consequence(Intersections.tighten(onExpressions(i)), Seq(indices(i)))
     }
-    val ofSeveral = Intersections.find(onExpressions).map(_.at(places))
-    (Intersections.find(compiled) ++ together ++ ofSingle ++ ofSeveral).toIndexedSeq
+    val fromCommon = Intersections.find(onExpressions).map(_.at(indices))
+    (Intersections.find(compiled) ++ fromSeveral ++ fromSingle ++ fromCommon).toIndexedSeq
   }
 
-  /** The conjuncts, then the consequences: the place of a condition is its mark. */
+  /** The conjuncts, then the consequences: the index of a condition is its mark. */
   private val conditions: IndexedSeq[Condition] =
     compiled.map(Intersections.tighten) ++ consequences.map(_.condition)
 
@@ -49,41 +49,47 @@ private[pruning] final class ConjunctFilter(
 
   override val columns: Seq[ColumnReference] = columnsOf.flatten.distinct
 
-  /** Numbers are compared before byte strings: each of these lies somewhere else in memory, and few files may be left. */
+  /** The marks in the order of cost. Byte strings come late, for few files: they are scattered in memory. */
   private val cheapestFirst: IndexedSeq[Int] =
-    conditions.indices.sortBy(i => (i >= conjuncts.size, columnsOf(i).count(use => isBytes(use.dataType))))
+    conditions.indices.sortBy(i => (i >= conjuncts.size, columnsOf(i).count(c => isBytes(c.dataType))))
 
   override def evaluate(files: FileSetStatistics): Verdicts =
     try judge(files)
     catch {
       case late: PlanningTimeoutException =>
-        val marks = Array.fill(files.files.length)(FileMarks.Kept)
         val unused = Indexed.entries(conjuncts.indices)(_ -> late.reason)
-        new FileVerdicts(this, files, marks, unused)
+        verdicts(files, new Candidates(files.files.length), unused)
     }
 
   private def judge(files: FileSetStatistics): FileVerdicts = {
     val candidates = new Candidates(files.files.length)
-    keptByGroups(files, candidates) match {
+    excludeByGroups(files, candidates) match {
       case None =>
         judgeFiles(files)
       case Some(Array()) =>
-        new FileVerdicts(this, files, candidates.skippedBy, withoutRule)
+        verdicts(files, candidates, withoutRule)
       case Some(few) =>
-        val verdicts = judgeFiles(files.among(few))
-        for (i <- few.indices) candidates.skippedBy(few(i)) = verdicts.skipped(i)
-        new FileVerdicts(this, files, candidates.skippedBy, verdicts.unusedConjuncts)
+        val judged = judgeFiles(files.among(few))
+        for (i <- few.indices) candidates.skippedBy(few(i)) = judged.skipped(i)
+        judged.skippedByValues.stream.forEach(i => candidates.skippedByValues.set(few(i)))
+        verdicts(files, candidates, judged.unusedConjuncts)
     }
   }
 
-  /** The conditions without a rule, with the reason. */
+  private def verdicts(
+      files: FileSetStatistics,
+      candidates: Candidates,
+      unused: Map[Int, Reason]): FileVerdicts =
+    new FileVerdicts(this, files, candidates.skippedBy, candidates.skippedByValues, unused)
+
+  /** The conditions without a rule, each with the reason. */
   private def withoutRule: Map[Int, Reason] = {
     val unknown = for ((Unknown(reason), i) <- conditions.zipWithIndex) yield i -> reason
     unknown.toMap
   }
 
-  /** The files that are left once whole groups of them are excluded, where they are few; else all are judged one by one. */
-  private def keptByGroups(files: FileSetStatistics, candidates: Candidates): Option[Array[Int]] =
+  /** Excludes whole groups of files. Returns the files that remain, if they are few; else None. */
+  private def excludeByGroups(files: FileSetStatistics, candidates: Candidates): Option[Array[Int]] =
     unlessLate[Option[Array[Int]]] {
       val groups = files.groups(columnKeys).map(group => group -> judgeGroups(group))
       for ((group, marks) <- groups) candidates.excludeGroups(group, marks)
@@ -94,7 +100,7 @@ private[pruning] final class ConjunctFilter(
       None
     }
 
-  /** For each group of files the mark of what excludes all of them, or [[FileMarks.Kept]]. */
+  /** For each group of files the mark of the condition that excludes all of them, or [[FileMarks.Kept]]. */
   private def judgeGroups(group: FileGroupStatistics): Array[Int] = {
     val candidates = new EvaluatedCandidates(new Evaluation(group, allowance))
     for (mark <- cheapestFirst)
@@ -102,7 +108,7 @@ private[pruning] final class ConjunctFilter(
     candidates.skippedBy
   }
 
-  /** The result, or that of `recover` for a failure; raises that planning is late. */
+  /** Recovers from all failures but the timeout of planning, which it throws. */
   private def unlessLate[A](compute: => A)(recover: Throwable => A): A =
     try compute
     catch {
@@ -112,33 +118,33 @@ private[pruning] final class ConjunctFilter(
         recover(e)
     }
 
-  /** For each file the mark of what excludes it, judged alone, and why conjuncts could not be used. */
+  /** Judges each file by its own statistics. */
   private def judgeFiles(files: FileSetStatistics): FileVerdicts = {
     val evaluation = loadColumns(files)
     val candidates = new EvaluatedCandidates(evaluation)
     val unused = mutable.Map.empty[Int, Reason]
     for {
       mark <- cheapestFirst
-      reason <- compareBounds(mark, evaluation, candidates)
+      reason <- excludeByBounds(mark, evaluation, candidates)
     } unused(mark) = reason
     excludeEmpty(files, candidates)
     val lookUps = new ValueLookups(files, evaluation, allowance)
-    val open = if (candidates.count > MostLookedUp) Nil else conditions.indices.filterNot(unused.contains)
+    val used = if (candidates.count > MostLookedUp) Nil else conditions.indices.filterNot(unused.contains)
     for {
-      mark <- open.sortBy(conditions(_).isInstanceOf[Evaluated])
+      mark <- used.sortBy(conditions(_).isInstanceOf[Evaluated])
       reason <- lookUp(mark, lookUps, candidates)
     } unused(mark) = reason
-    val ofConjuncts = unused.filter { case (mark, _) => mark < conjuncts.size }
-    new FileVerdicts(this, files, candidates.skippedBy, ofConjuncts.toMap)
+    val unusedConjuncts = unused.filter { case (mark, _) => mark < conjuncts.size }
+    verdicts(files, candidates, unusedConjuncts.toMap)
   }
 
-  /** Excludes files by the bounds of their columns. Returns why that is not possible, where it is not. */
-  private def compareBounds(
+  /** Excludes files by the bounds of their columns. Returns the reason if it cannot. */
+  private def excludeByBounds(
       mark: Int,
       evaluation: Evaluation,
       candidates: EvaluatedCandidates): Option[Reason] = {
-    val unused = whyUnused(mark, evaluation)
-    unused.orElse(whyFailed(mark)(candidates.narrow(conditions(mark), mark)))
+    val unused = unusableReason(mark, evaluation)
+    unused.orElse(attempt(mark)(candidates.narrow(conditions(mark), mark)))
   }
 
   private def excludeEmpty(files: FileSetStatistics, candidates: Candidates): Unit = {
@@ -149,13 +155,12 @@ private[pruning] final class ConjunctFilter(
     }
   }
 
-  /** Looks single values up in the files that bounds keep. Returns why that is of no use, where nothing else is. */
+  /** Looks up values in the files that bounds keep. Returns the reason if nothing decides the condition. */
   private def lookUp(mark: Int, lookUps: ValueLookups, candidates: Candidates): Option[Reason] = {
     val condition = conditions(mark)
     val before = lookUps.evaluations
-    if (condition.usesValues) whyFailed(mark) {
-      val excluded = lookUps.noRowMatches(condition, candidates.survivors)
-      excluded.stream.forEach(candidates.exclude(_, firstLookUp + mark))
+    if (condition.usesValues) attempt(mark) {
+      candidates.excludeByValues(lookUps.noRowMatches(condition, candidates.survivors), mark)
     }
     val isEvaluated = lookUps.evaluations > before
     condition match {
@@ -165,20 +170,18 @@ private[pruning] final class ConjunctFilter(
     }
   }
 
-  /** Marks from here on tell of a look-up of single values; less this number they tell by what, as all marks do. */
-  private[pruning] val firstLookUp: Int = conditions.size
-
   override def allRowsMatch(files: FileSetStatistics): BitSet = {
     val evaluation = loadColumns(files)
     val lookUps = new ValueLookups(files, evaluation, allowance)
-    def prove(condition: Condition, among: BitSet) =
-      if (among.cardinality > MostLookedUp) FileSets.both(among, condition.allRowsMatch(evaluation))
-      else lookUps.allRowsMatch(condition, among)
+    def prove(condition: Condition, candidates: BitSet) =
+      if (candidates.cardinality > MostLookedUp)
+        FileSets.both(candidates, condition.allRowsMatch(evaluation))
+      else lookUps.allRowsMatch(condition, candidates)
     var matching = FileSets.all(files.files.length)
     for (i <- conjuncts.indices) {
       val proven = new BitSet
-      for (condition <- conditions(i) +: equal.get(i).toSeq)
-        whyFailed(i)(proven.or(prove(condition, matching)))
+      for (condition <- conditions(i) +: equivalents.get(i).toSeq)
+        attempt(i)(proven.or(prove(condition, matching)))
       matching = proven
     }
     matching
@@ -189,8 +192,8 @@ private[pruning] final class ConjunctFilter(
     new Evaluation(files, allowance)
   }
 
-  /** Why a condition cannot skip any file: it has no rule, or nothing is known of its columns. */
-  private def whyUnused(mark: Int, evaluation: Evaluation): Option[Reason] = conditions(mark) match {
+  /** The reason why a condition cannot skip any file: it has no rule, or its columns have no statistics. */
+  private def unusableReason(mark: Int, evaluation: Evaluation): Option[Reason] = conditions(mark) match {
     case Unknown(reason) => Some(reason)
     case _ =>
       val summaries = columnsOf(mark).map(evaluation.summaryOf)
@@ -198,45 +201,43 @@ private[pruning] final class ConjunctFilter(
       else None
   }
 
-  /** The conjuncts behind a mark. */
-  private[pruning] def conjunctsOfMark(mark: Int): Seq[Int] = {
-    val condition = conditionOfMark(mark)
-    if (condition < conjuncts.size) Seq(condition) else consequences(condition - conjuncts.size).conjuncts
-  }
+  /** The indices of the conjuncts that a condition is made of. */
+  private[pruning] def conjunctsOf(mark: Int): Seq[Int] =
+    if (mark < conjuncts.size) Seq(mark) else consequences(mark - conjuncts.size).conjuncts
 
-  /** The columns behind a mark. */
-  private[pruning] def columnsOfMark(mark: Int): Seq[ColumnReference] = columnsOf(conditionOfMark(mark))
-
-  private def conditionOfMark(mark: Int): Int = if (mark < firstLookUp) mark else mark - firstLookUp
-
-  private def whyFailed(mark: Int)(use: => Unit): Option[Reason] =
+  /** Uses a condition, if there is time for it. Returns the reason if it fails. */
+  private def attempt(mark: Int)(use: => Unit): Option[Reason] =
     Attempt.recover {
       allowance.requireTime()
       use
       Option.empty[Reason]
     } { failure =>
-      val behind = conjunctsOfMark(mark).map(i => ConjunctText(conjuncts(i))).mkString(" AND ")
-      log.warn(VisibleText(s"No file is skipped by $behind"), failure)
+      log.warn(VisibleText(s"No file is skipped by ${textOf(mark)}"), failure)
       Some(Reason.failure(failure))
     }
+
+  /** The SQL of the conjuncts that a condition is made of. */
+  private[pruning] def textOf(mark: Int): String =
+    conjunctsOf(mark).map(i => ConjunctText(conjuncts(i))).mkString(" AND ")
 }
 
 private object ConjunctFilter {
   private val log = LoggerFactory.getLogger("org.metastore.spark.pruning")
 
   private val MostLookedUp = 16384 // data files
-  // of more than that share, what whole columns tell is worth keeping for later queries
+  // of more files than this share, statistics are loaded whole: they stay in the cache for later queries
   private val Fewer = 16
 
   private def isBytes(dataType: DataType): Boolean =
     TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)
 }
 
-/** The verdicts of one evaluation, with reasons built when asked. */
+/** The verdicts of one evaluation; reasons are built on demand. */
 private[pruning] final class FileVerdicts(
     filter: ConjunctFilter,
     files: FileSetStatistics,
     val skipped: Array[Int],
+    val skippedByValues: BitSet,
     override val unusedConjuncts: Map[Int, Reason])
   extends Verdicts {
   import FileMarks.{Empty, Kept}
@@ -247,37 +248,38 @@ private[pruning] final class FileVerdicts(
 
   override def skippedBy(file: Int): Int = {
     val mark = skipped(file)
-    if (mark < 0) mark else filter.conjunctsOfMark(mark).max
+    if (mark < 0) mark else filter.conjunctsOf(mark).max
   }
 
   override def reason(file: Int): Reason = skipped(file) match {
     case Kept =>
-      whyKept(file)
+      keptReason(file)
     case Empty =>
       Reason(ReasonCode.SkippedEmpty)
     case mark =>
-      val behind = filter.conjunctsOfMark(mark)
-      val byValues = mark >= filter.firstLookUp
-      val statistic = filter.columnsOfMark(mark).map(describe(_, file, byValues)).mkString("; ")
+      val byValues = skippedByValues.get(file)
+      val statistic = filter.columnsOf(mark).map(describe(_, file, byValues)).mkString("; ")
       Reason(
         if (byValues) ReasonCode.SkippedByValues else ReasonCode.Skipped,
-        "conjunct" -> behind.map(i => ConjunctText(filter.conjuncts(i))).mkString(" AND "),
+        "conjunct" -> filter.textOf(mark),
         "statistic" -> statistic)
   }
 
-  private def describe(use: ColumnReference, file: Int, byValues: Boolean): String =
-    SummaryText.bounds(files, use, file) + (if (byValues) SummaryText.values(files, use, file) else "")
+  private def describe(column: ColumnReference, file: Int, byValues: Boolean): String =
+    SummaryText.bounds(files, column, file) + (if (byValues) SummaryText.values(files, column, file) else "")
 
-  private def whyKept(file: Int): Reason =
+  private def keptReason(file: Int): Reason =
     if (!files.isKnown(file)) Reason(ReasonCode.KeptFileUnknown)
-    else Indexed.firstAnswer(filter.columns)(whyUnknown(_, file)).getOrElse(Reason(ReasonCode.KeptMayMatch))
+    else
+      Indexed.firstAnswer(filter.columns)(missingReason(_, file)).getOrElse(Reason(ReasonCode.KeptMayMatch))
 
-  private def whyUnknown(use: ColumnReference, file: Int): Option[Reason] =
-    files.column(use.key, use.dataType) match {
+  /** The reason why a column decides nothing about a file; None if it has statistics. */
+  private def missingReason(column: ColumnReference, file: Int): Option[Reason] =
+    files.column(column.key, column.dataType) match {
       case Right(summary) if summary.hasStatistics(file) => None
       case Right(summary) if summary.isContradictory(file) =>
-        Some(Reason(ReasonCode.KeptContradictory, "column" -> use.name))
+        Some(Reason(ReasonCode.KeptContradictory, "column" -> column.name))
       case _ =>
-        Some(Reason(ReasonCode.KeptColumnUnknown, "column" -> use.name))
+        Some(Reason(ReasonCode.KeptColumnUnknown, "column" -> column.name))
     }
 }

@@ -1,6 +1,6 @@
 package org.metastore.spark.pruning
 
-/** Marks of files that no condition excludes; other marks are places of conditions. */
+/** The marks of files that no condition excludes; the mark of another file is the index of its condition. */
 private[pruning] object FileMarks {
 
   /** Nothing excludes the file. */
