@@ -8,12 +8,12 @@ import org.metastore.spark.conf.{MetastoreConf, Setting}
 import org.metastore.spark.reason.Attempt
 import org.metastore.spark.tables.TableFormats
 
-/** Switches cost-based optimization on where the user has not set it: without it Spark uses our sizes alone. */
+/** Switches cost-based optimization on, unless the user has set it. Without it, Spark uses only the sizes. */
 object CboSwitch extends Logging {
   private val Cbo = "spark.sql.cbo.enabled"
   private val JoinReorder = "spark.sql.cbo.joinReorder.enabled"
 
-  /** Sets the settings, unless the user has set one of them or has switched the Metastore off. Never throws. */
+  /** Sets the settings, unless the user has set one of them or has disabled the Metastore. Never throws. */
   def apply(): Unit =
     Attempt.recover(ContextConf.active.filter(isUndecided).foreach(switchOn)) { failure =>
       logWarning(s"$Cbo stays as it is", failure)
@@ -25,8 +25,8 @@ object CboSwitch extends Logging {
       format <- TableFormats.all
       (key, value) <- format.optimizerDefaults
     } conf.setIfMissing(key, value)
-    val ours = MetastoreConf.CboEnabled.key
-    logInfo(s"$Cbo and $JoinReorder are switched on; set one of them, or $ours=false, to decide")
+    val switch = MetastoreConf.CboEnabled.key
+    logInfo(s"$Cbo and $JoinReorder are switched on; set one of them, or $switch=false, to decide")
   }
 
   private def isUndecided(conf: SparkConf): Boolean =

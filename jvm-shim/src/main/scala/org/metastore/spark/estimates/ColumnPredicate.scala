@@ -14,7 +14,7 @@ import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.UnsignedOrder
 import org.metastore.spark.statistics.values.{Axis, Bucket, ColumnHistogram}
 
-/** A condition on one column, applied to the column's histogram. */
+/** Applies a condition on one column to the column's histogram. */
 private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expression) {
   import ColumnPredicate._
 
@@ -23,28 +23,29 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
 
   private def holds(value: Any): Boolean = predicate.holds(value)
 
-  /** The rows for which the condition is true. Raises what evaluating the expression raises, and TimeoutException. */
+  /** The rows for which the condition is true. Throws what the expression throws, and TimeoutException. */
   def select(column: ColumnHistogram): ColumnHistogram =
     column.derived(predicate.bound.canonicalized)(selectRows(column))
 
   private def selectRows(column: ColumnHistogram): ColumnHistogram = {
     val literals = cutsOn(column.axis)
-    val cuts = firstOfPlaces(literals)
+    val cuts = distinctCuts(literals)
     val (singles, ranges) = column.buckets.partition(_.isSingle)
     if (ranges.length.toLong * (literals.length + 1) > MostParts)
       throw new TimeoutException("a condition has too many literals for as many files")
-    val counted = selectSingles(singles, cuts.map(_.place))
-    val spread = if (isPlain) cutRanges(ranges, cuts, column) else sampleRanges(ranges.toIndexedSeq)
+    val matchingSingles = selectSingles(singles, cuts.map(_.position))
+    val matchingRanges =
+      if (isPlain) cutRanges(ranges, cuts, column) else sampleRanges(ranges.toIndexedSeq)
     val nan: Any = if (dataType == FloatType) Float.NaN else Double.NaN
     val nulls = rowsOfValue(column.nulls, null)
     val nans = rowsOfValue(column.nans, nan)
-    column.withBuckets((counted ++ spread).sorted(Bucket.order), nulls, nans)
+    column.withBuckets((matchingSingles ++ matchingRanges).sorted(Bucket.order), nulls, nans)
   }
 
   /** The rows of a value for which the condition is true. */
   private def rowsOfValue(rows: Double, value: Any): Double = if (rows > 0 && holds(value)) rows else 0
 
-  /** The single values for which it is true; a plain comparison gives all values between two literals the same result. */
+  /** The single values that match. A plain comparison has one result for all values between two literals. */
   private def selectSingles(singles: Array[Bucket], cuts: Array[Double]): Array[Bucket] =
     if (!isPlain || !isOrdered) singles.filter(bucket => holds(bucket.lo))
     else {
@@ -55,7 +56,7 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
       while (first < singles.length) {
         while (ends(end) < singles(first).from) end += 1
         var next = first + 1
-        // Values at the place of a literal may differ from it.
+        // A value may have the same position as a literal, and differ from it.
         while (next < singles.length && singles(next).from < ends(end)) next += 1
         if (holds(singles(first).lo)) selected ++= singles.slice(first, next)
         first = next
@@ -63,7 +64,7 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
       selected.result()
     }
 
-  /** Whether all values between two literals compare alike; not so for BOOLEAN and for texts with a collation. */
+  /** Whether comparisons follow the order of the axis: not for BOOLEAN, nor for texts with a collation. */
   private def isOrdered: Boolean = dataType != BooleanType && !TypePromotion.isCollated(dataType)
 
   /** Whether the condition only compares values with literals. */
@@ -79,7 +80,7 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
       other.semanticEquals(leaf)
   }
 
-  /** The parts of ranges that any other condition leaves, by samples of their values: never nothing, as samples are few. */
+  /** The parts of ranges that match, by samples of their values. Never none: samples may miss matches. */
   private def sampleRanges(ranges: Seq[Bucket]): Seq[Bucket] = {
     if (ranges.exists(bucket => isCut(bucket.hi)))
       throw new IllegalArgumentException("the values of long texts are known by their beginnings alone")
@@ -100,7 +101,7 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
       BucketSample(bucket, inside(bucket.lo, bucket.hi) :+ bucket.hi)
   }
 
-  /** The literals of the condition, between which its truth rarely changes, in the order of the axis. */
+  /** The literals of the condition in the order of the axis: between two, its result rarely changes. */
   private def cutsOn(axis: Axis): Array[Cut] = {
     val literals = condition.collect {
       case Literal(value, `dataType`) => Seq(value)
@@ -108,14 +109,14 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     }.flatten
     val ends = literals.collect { case text: UTF8String if text.numBytes > 0 => afterPrefix(text) }
     val values = (literals ++ ends.flatten).filterNot(value => value == null || ColumnHistogram.isNaN(value))
-    values.map(value => Cut(axis.at(value), value)).sortBy(_.place).toArray
+    values.map(value => Cut(axis.at(value), value)).sortBy(_.position).toArray
   }
 
-  /** The first literal of each place. */
-  private def firstOfPlaces(cuts: Array[Cut]): Array[Cut] =
-    for ((cut, i) <- cuts.zipWithIndex if i == 0 || cuts(i - 1).place != cut.place) yield cut
+  /** The first literal of each position. */
+  private def distinctCuts(cuts: Array[Cut]): Array[Cut] =
+    for ((cut, i) <- cuts.zipWithIndex if i == 0 || cuts(i - 1).position != cut.position) yield cut
 
-  /** Ranges at the literals in them: these alone, and what lies between them. */
+  /** Cuts ranges at the literals inside them, and scales each part. */
   private def cutRanges(ranges: Array[Bucket], cuts: Array[Cut], column: ColumnHistogram): Seq[Bucket] = {
     val selected = mutable.ArrayBuffer.empty[Bucket]
     for {
@@ -131,23 +132,23 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
       column: ColumnHistogram,
       isFirst: Boolean): Seq[BucketSample] = {
     val inside = cutsWithin(cuts, bucket, isFirst)
-    if (inside.isEmpty) Seq(BucketSample(bucket, Seq(bucket.hi))) // as all of it
+    if (inside.isEmpty) Seq(BucketSample(bucket, Seq(bucket.hi))) // all values have the same result
     else {
       val rowsOfValue = bucket.rows / math.max(1.0, bucket.distinct)
-      val points = for (cut <- inside if !column.hasSingle(cut.place, cut.value))
-        yield BucketSample(Bucket.single(cut.value, cut.place, rowsOfValue), Seq(cut.value))
+      val points = for (cut <- inside if !column.hasSingle(cut.position, cut.value))
+        yield BucketSample(Bucket.single(cut.value, cut.position, rowsOfValue), Seq(cut.value))
       val remaining = math.max(0.0, bucket.rows - rowsOfValue * points.size)
       points ++ between(bucket, spans(bucket, inside, column.axis.unit), remaining)
     }
   }
 
-  /** The parts of a bucket from each literal to the next; those without width are left out. */
+  /** The parts of a bucket from each literal to the next, without parts of no width. */
   private def spans(bucket: Bucket, inside: Seq[Cut], unit: Double): Seq[Span] = {
     val cuts = (Cut(bucket.from, bucket.lo) +: inside :+ Cut(bucket.until, bucket.hi)).toIndexedSeq
     val spans = (0 to inside.size).map { i =>
       val (from, until) = (cuts(i), cuts(i + 1))
-      val isOpen = i < inside.size // the end of the last one belongs to it
-      val width = until.place - from.place - (if (isOpen) unit else 0)
+      val isOpen = i < inside.size // the last part includes its end
+      val width = until.position - from.position - (if (isOpen) unit else 0)
       Span(from, until, math.max(0.0, width), isOpen)
     }
     spans.filter(_.width > 0)
@@ -160,8 +161,8 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
       val part = Bucket(
         lo = span.from.value,
         hi = span.until.value,
-        from = span.from.place,
-        until = span.until.place,
+        from = span.from.position,
+        until = span.until.position,
         rows = rows * share,
         distinct = math.max(1.0, bucket.distinct * share))
       BucketSample(part, Seq(inner(part.lo, part.hi, span.isOpen)))
@@ -170,8 +171,8 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
 
   /** The literals inside a bucket. */
   private def cutsWithin(cuts: Array[Cut], bucket: Bucket, isFirst: Boolean): Seq[Cut] = {
-    def isAboveStart(cut: Cut): Boolean = cut.place > bucket.from || isFirst && cut.place == bucket.from
-    cuts.filter(cut => cut.place <= bucket.until && isAboveStart(cut)).toSeq
+    def isAboveStart(cut: Cut): Boolean = cut.position > bucket.from || isFirst && cut.position == bucket.from
+    cuts.filter(cut => cut.position <= bucket.until && isAboveStart(cut)).toSeq
   }
 
   /** The part of a bucket whose values satisfy the condition, by the share of its samples that do. */
@@ -184,12 +185,12 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     }
   }
 
-  /** A value strictly between two; the upper end where that is not a literal. */
+  /** A value strictly between two, or the upper end if it is no literal. */
   private def inner(lo: Any, hi: Any, isOpen: Boolean): Any =
     if (isOpen) inside(lo, hi).headOption.getOrElse(lo)
     else hi
 
-  /** Values strictly between two: of whole numbers all, where they are few. */
+  /** Values strictly between two; all of them if they are few whole numbers. */
   private def inside(lo: Any, hi: Any): Seq[Any] = (lo, hi) match {
     case (a: Int, b: Int) if b.toLong - a <= Few =>
       (a + 1) until b
@@ -213,11 +214,11 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
 
 private[estimates] object ColumnPredicate {
   private val MostParts = 1L << 20
-  private val CutBytes = 60 // of texts, about which bounds and edges may be cut
+  private val CutBytes = 60 // longer texts may have been shortened in bounds and edges
   private val Shares = Seq(0.2, 0.5, 0.8)
   private val Few = 32 // in each of a thousand bins
 
-  /** The rows of a column for which conditions on it alone are true; None where one fails on a value, as under ANSI. */
+  /** The rows of a column for which its conditions are true; None if one fails on a value, as under ANSI. */
   def select(
       column: ColumnHistogram,
       conditions: Seq[Expression],
@@ -227,10 +228,10 @@ private[estimates] object ColumnPredicate {
       else new ColumnPredicate(conditions.reduceLeft(And(_, _)), leaf).select(column)
     }
 
-  /** A literal, and its place on the axis of a column. */
-  private final case class Cut(place: Double, value: Any)
+  /** A literal and its position on the axis of a column. */
+  private final case class Cut(position: Double, value: Any)
 
-  /** The values between two literals; the upper one belongs to them unless they are open. */
+  /** The values between two literals; an open span does not include the upper one. */
   private final case class Span(from: Cut, until: Cut, width: Double, isOpen: Boolean)
 
   /** A bucket, and samples of its values. */
@@ -242,7 +243,7 @@ private[estimates] object ColumnPredicate {
       case _ => false
     }
 
-  /** The least text above all that begin with one, and with what comes before a wildcard in it. */
+  /** The end of the texts that begin with a literal; for a LIKE pattern also both ends of its prefix. */
   private def afterPrefix(text: UTF8String): Seq[UTF8String] = {
     val bytes = text.getBytes
     val plain = bytes.takeWhile(b => b != '%' && b != '_')

@@ -4,31 +4,35 @@ import java.util.Arrays.stream
 
 import org.metastore.spark.statistics.columns.TableDistinct
 
-/** Distinct values of some of a table's files, from their counts and the table's. */
+/** Estimates the distinct values of some of a table's files, from the files' and the table's counts. */
 private[estimates] object DistinctEstimate {
   private val Sample = 2000
-  private val Steps = 24 // of a range of a million: no more than a millionth off
+  private val Steps = 24 // halve a factor of a million until the error is a millionth
 
-  /** Distinct values among a share of rows, drawn at random (A. F. Cardenas, 1975). */
+  /** The distinct values of a share of the rows, drawn at random (A. F. Cardenas, 1975). */
   def expectDistinct(distinct: Double, rows: Double, share: Double): Double =
     if (share >= 1 || distinct <= 0) distinct
     else distinct * -math.expm1(math.max(1.0, rows / distinct) * math.log1p(-share))
 
-  /** Between the largest file's count (files repeat each other) and the sum of all (no value in two files). */
+  /**
+   * The distinct values of the files read: at least the largest file's count (the files repeat each other),
+   * at most the sum of all counts (no value is in two files).
+   */
   def estimate(all: Array[Long], read: Array[Long], values: Double, table: Option[TableDistinct]): Double = {
     val largest = stream(read).max.getAsLong.toDouble
     val sum = total(read)
-    val between = table match {
+    val expected = table match {
       case _ if read.length == 1 => sum
-      case Some(known) if known.files <= read.length => known.distinct
-      case Some(known) =>
-        fromTable(all, read, known)
+      case Some(counted) if counted.files <= read.length => counted.distinct
+      case Some(counted) =>
+        fromTable(all, read, counted)
       case None if sum * 2 > values => sum
       case None => largest
     }
-    math.max(largest, math.min(between, sum))
+    math.max(largest, math.min(expected, sum))
   }
 
+  /** Finds a universe of values from which random files have the table's count, and draws the files read. */
   private def fromTable(all: Array[Long], read: Array[Long], table: TableDistinct): Double = {
     val sampled = sample(all)
     val (groups, share) = (new CountGroups(sampled), table.files.toDouble / sampled.length)
@@ -49,7 +53,7 @@ private[estimates] object DistinctEstimate {
     }
   }
 
-  /** Files by their counts, of which a table mostly has few: a logarithm of each for every file and step takes long. */
+  /** Groups files with equal counts: there are few different ones, and a logarithm a file takes long. */
   private final class CountGroups(counts: Array[Long]) {
     private val sorted = counts.sorted
     private val ends =
@@ -57,7 +61,7 @@ private[estimates] object DistinctEstimate {
     private val endsBefore = -1 +: ends
     private val files = ends.indices.map(i => ends(i) - endsBefore(i)).toArray
 
-    /** Values of the universe that appear in any of the files. */
+    /** The values of the universe that are expected in any of the files. */
     def expectValues(share: Double, universe: Double): Double = {
       var (missed, i) = (0.0, 0)
       while (i < ends.length) {

@@ -9,10 +9,12 @@ private[estimates] object EstimatedTypes {
   private val Whole: Set[DataType] = Set(ByteType, ShortType, IntegerType, LongType, DateType)
   private val OrderedBesideNumbers: Set[DataType] = Set(BooleanType, DateType, TimestampType)
 
-  /** Whether Spark gets statistics of a type: TIMESTAMP_NTZ, TIME and intervals make Spark 4.1's range estimation fail. */
+  /**
+   * Whether Spark gets statistics of a type. Spark 4.1 fails on ranges of TIMESTAMP_NTZ, TIME and intervals.
+   */
   def isSupported(dataType: DataType): Boolean = isOrdered(dataType) || Texts(dataType)
 
-  /** Whether Spark estimates values of a type by minimum and maximum. */
+  /** Whether Spark estimates conditions on a type by minimum and maximum. */
   def isOrdered(dataType: DataType): Boolean =
     OrderedBesideNumbers(dataType) || dataType.isInstanceOf[NumericType]
 
@@ -29,7 +31,7 @@ private[estimates] object EstimatedTypes {
 
   private def number(value: Any): Double = value.asInstanceOf[Number].doubleValue
 
-  /** The length of values: of texts as measured, of others that of the type. */
+  /** The average length of values: as measured for texts, else the size of the type. */
   def length(dataType: DataType, measured: Double): Long =
     if (Texts(dataType) && measured >= 0) math.ceil(measured).toLong
     else dataType.defaultSize.toLong

@@ -10,53 +10,57 @@ import org.metastore.spark.pruning.ColumnLookup.{leavesOf, ColumnPath}
 import org.metastore.spark.reason.{Attempt, Indexed, Optional}
 import org.metastore.spark.statistics.values.ColumnHistogram
 
-/** A column of the statistics as a filter names it. */
+/** A column of the statistics; `leaf` is the expression that reads it in a filter. */
 private[estimates] final case class ColumnKey(key: String, dataType: DataType)(val leaf: Expression)
 
-/** The histogram of a column, of the table's values or made of the bounds of files. */
-private[estimates] final case class KnownHistogram(values: ColumnHistogram, ofTable: Boolean)
+/** The histogram of a column, from the table's values or from the bounds of files. */
+private[estimates] final case class ScanHistogram(values: ColumnHistogram, isFromTable: Boolean)
 
-/** The values of a column before and after the conditions on it alone. */
+/** The values of a column before and after the conditions that read no other column. */
 private[estimates] final case class ColumnConditions(
     column: ColumnKey,
     conditions: Seq[Expression],
-    whole: ColumnHistogram,
+    unfiltered: ColumnHistogram,
     remaining: ColumnHistogram,
-    ofTable: Boolean) {
+    isFromTable: Boolean) {
 
   def source: String =
-    if (whole.isComplete) "value counts"
-    else if (ofTable) "histogram"
+    if (unfiltered.isComplete) "value counts"
+    else if (isFromTable) "histogram"
     else "bounds"
 
   /** The share of rows that satisfies the conditions. */
-  val share: Double = ratio(remaining.rows, whole.rows)
+  val share: Double = ratio(remaining.rows, unfiltered.rows)
 
-  /** The same share among the values between two places. */
+  /** The share of the values between two positions that satisfies the conditions. */
   def between(least: Double, most: Double): Double = {
-    val all = whole.between(least, most)
+    val all = unfiltered.between(least, most)
     if (all > 0) math.min(1.0, remaining.between(least, most) / all) else share
   }
 
-  /** The same share among nulls, which is all of them or none. */
-  val ofNulls: Double = ratio(remaining.nulls, whole.nulls)
+  /** The share of NULLs that satisfies the conditions: 0 or 1. */
+  val nullShare: Double = ratio(remaining.nulls, unfiltered.nulls)
 
-  /** The same share among NaN. */
-  val ofNans: Double = ratio(remaining.nans, whole.nans)
+  /** The share of NaNs that satisfies the conditions: 0 or 1. */
+  val nanShare: Double = ratio(remaining.nans, unfiltered.nans)
 
   private def ratio(part: Double, all: Double): Double = if (all > 0) part / all else 0
 }
 
-/** The share of rows that satisfies a condition, by the shares that conditions on one column have, say in a file. */
+/**
+ * The share of rows that satisfies a condition on several columns.
+ *
+ * @param share computes it from the shares of conditions on one column, such as their shares in one file
+ */
 private[estimates] final class Selectivity(
     val columns: Seq[ColumnConditions],
     val share: (ColumnConditions => Double) => Double)
 
-/** The selectivity of a scan's filter by the values of its columns; conditions on several columns are taken to be independent. */
+/** The selectivity of a scan's filter by the values of its columns, which are assumed to be independent. */
 private[estimates] final class FilterSelectivity(
     conjuncts: Seq[Expression],
     resolver: ColumnResolver,
-    histograms: Seq[ColumnKey] => Map[ColumnKey, KnownHistogram]) {
+    loadHistograms: Seq[ColumnKey] => Map[ColumnKey, ScanHistogram]) {
   import FilterSelectivity._
 
   private val usable: Seq[(Expression, Seq[ColumnKey])] =
@@ -66,17 +70,17 @@ private[estimates] final class FilterSelectivity(
       columns <- columnsOf(conjunct)
     } yield conjunct -> columns
 
-  private val known: Map[ColumnKey, KnownHistogram] = {
+  private val histograms: Map[ColumnKey, ScanHistogram] = {
     val columns = usable.flatMap(_._2).distinct
-    Try(histograms(columns)).getOrElse(Map.empty)
+    Try(loadHistograms(columns)).getOrElse(Map.empty)
   }
 
-  /** Conditions on one column, together. */
+  /** The conditions that read one column, by that column. */
   val columns: Seq[ColumnConditions] = {
     val single = for ((condition, Seq(column)) <- usable) yield column -> condition
     for {
       (column, conditions) <- single.groupBy(_._1).toSeq
-      histogram <- known.get(column)
+      histogram <- histograms.get(column)
       restricted <- restrict(column, conditions.map(_._2), histogram)
     } yield restricted
   }
@@ -93,11 +97,11 @@ private[estimates] final class FilterSelectivity(
 
   /** The share of all rows that satisfies every condition. */
   def share: Double = {
-    val ofColumns = columns.map(_.share).product
-    ofColumns * jointConditions.map(_.share(_.share)).product
+    val columnShare = columns.map(_.share).product
+    columnShare * jointConditions.map(_.share(_.share)).product
   }
 
-  /** The conjuncts whose effect is known. */
+  /** The conjuncts that could be estimated. */
   val estimatedConjuncts: Seq[Expression] = {
     val single =
       for ((condition, Seq(column)) <- usable if columns.exists(_.column == column))
@@ -105,22 +109,22 @@ private[estimates] final class FilterSelectivity(
     single ++ joint.map(_._1)
   }
 
-  /** Whether the effect of every condition is known. */
+  /** Whether every condition could be estimated. */
   def isEstimated: Boolean = estimatedConjuncts.size == conjuncts.size
 
-  /** The columns that Spark estimates the filter by, by their keys. */
+  /** The keys of the columns by which Spark estimates the filter. */
   val columnKeys: Set[String] = Indexed.set(usable.flatMap(_._2))(_.key)
 
-  /** Whether nothing but the counts of all values was needed. */
+  /** Whether the share follows from counts of all values. */
   def isExact: Boolean =
-    columns.size == 1 && joint.isEmpty && isEstimated && columns.head.whole.isComplete
+    columns.size == 1 && joint.isEmpty && isEstimated && columns.head.unfiltered.isComplete
 
-  /** The columns that a condition reads; None where one of them is not known, or there is none. */
+  /** The columns that a condition reads; None if it reads none, or one that the statistics do not have. */
   private def columnsOf(condition: Expression): Option[Seq[ColumnKey]] = {
     val leaves = leavesOf(condition)
     val columns = leaves.flatMap(columnOf)
-    val areKnown = columns.nonEmpty && columns.size == leaves.size
-    Optional.when(areKnown)(columns.distinct)
+    val areComplete = columns.nonEmpty && columns.size == leaves.size
+    Optional.when(areComplete)(columns.distinct)
   }
 
   private def columnOf(leaf: Expression): Option[ColumnKey] =
@@ -129,21 +133,21 @@ private[estimates] final class FilterSelectivity(
   private def restrict(
       column: ColumnKey,
       conditions: Seq[Expression],
-      histogram: KnownHistogram): Option[ColumnConditions] = {
-    val whole = histogram.values
-    if (whole.rows <= 0) None
+      histogram: ScanHistogram): Option[ColumnConditions] = {
+    val unfiltered = histogram.values
+    if (unfiltered.rows <= 0) None
     else
-      for (remaining <- ColumnPredicate.select(whole, conditions, column.leaf))
-        yield ColumnConditions(column, conditions, whole, remaining, histogram.ofTable)
+      for (remaining <- ColumnPredicate.select(unfiltered, conditions, column.leaf))
+        yield ColumnConditions(column, conditions, unfiltered, remaining, histogram.isFromTable)
   }
 
-  /** The values of a column that the conditions on it alone leave, where there are any. */
-  private def remaining(column: ColumnKey): Option[KnownHistogram] =
+  /** The values of a column that match the conditions on it, or all of them if there are no conditions. */
+  private def remaining(column: ColumnKey): Option[ScanHistogram] =
     columns.find(_.column == column) match {
       case Some(restricted) =>
-        Some(KnownHistogram(restricted.remaining, restricted.ofTable))
+        Some(ScanHistogram(restricted.remaining, restricted.isFromTable))
       case None =>
-        known.get(column)
+        histograms.get(column)
     }
 
   /** The share of rows that satisfies a condition on several columns. */
@@ -178,13 +182,13 @@ private[estimates] final class FilterSelectivity(
       b <- shareOf(right, rightColumns)
     } yield new Selectivity(a.columns ++ b.columns, shares => join(a.share(shares), b.share(shares)))
 
-  /** The share among sample rows whose values are drawn independently, the same rows each time. */
+  /** The share among sample rows. Their values are drawn independently, and are the same each time. */
   private def sampled(condition: Expression, columns: Seq[ColumnKey]): Option[Double] = {
-    val histograms = for (column <- columns; known <- remaining(column)) yield known.values
-    if (histograms.size < columns.size || histograms.exists(_.buckets.isEmpty)) None
+    val samples = for (column <- columns; histogram <- remaining(column)) yield histogram.values
+    if (samples.size < columns.size || samples.exists(_.buckets.isEmpty)) None
     else Attempt.orNone {
-      val matching = countSamples(bind(condition, columns), histograms)
-      val notNull = histograms.map(column => column.values / math.max(1.0, column.rows)).product
+      val matching = countSamples(bind(condition, columns), samples)
+      val notNull = samples.map(column => column.values / math.max(1.0, column.rows)).product
       math.max(matching, 0.5) / Samples * notNull
     }
   }
@@ -202,8 +206,8 @@ private[estimates] final class FilterSelectivity(
     val timed = TimedMatch.within(bound, clock)
     (1 to Samples).count { i =>
       for (c <- histograms.indices) {
-        val place = (i * Steps(c % Steps.size)) % 1
-        row.update(c, histograms(c).sample(place))
+        val share = (i * Steps(c % Steps.size)) % 1
+        row.update(c, histograms(c).sample(share))
       }
       clock.run(timed.eval(row)) == true
     }

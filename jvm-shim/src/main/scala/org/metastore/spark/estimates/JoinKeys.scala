@@ -13,21 +13,22 @@ import org.metastore.spark.pruning.{ExpressionColumns, ValuePredicate}
 import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.values.ColumnHistogram
 
-/** The columns of a scan in the statistics. */
+/** The statistics of a relation's columns. */
 final class RelationColumns(
     val resolver: ExpressionColumns,
     val histogram: (String, DataType) => Option[ColumnHistogram])
 
 /**
- * Distinct counts of join keys that make Spark's formula T(A) T(B) / max(V(A), V(B)) return the size of the join: with f the
- * counts of values on both sides, that is V = T(A) T(B) / sum f_A(v) f_B(v). They serve one query and are stored nowhere.
+ * Distinct counts of join keys that make Spark's formula T(A) T(B) / max(V(A), V(B)) return the size of the
+ * join. With f(v) the number of rows with value v, that is V = T(A) T(B) / sum f_A(v) f_B(v). They are
+ * computed for one query.
  */
 final class JoinKeys private (counts: Map[ExprId, Double], shares: Map[ExprId, Double]) {
 
-  /** The distinct count of a column; None if it is no key, or nothing is known of it. */
+  /** The distinct count of a column; None if it is no key, or has no statistics. */
   def distinctCount(column: ExprId): Option[Double] = counts.get(column)
 
-  /** The share of a scan's rows, by one of its columns, that semi joins and anti joins on that column leave of it. */
+  /** The share of a scan's rows that remain after semi and anti joins on a column. */
   def remainingShare(column: ExprId): Double = shares.getOrElse(column, 1.0)
 }
 
@@ -36,23 +37,23 @@ object JoinKeys extends PredicateHelper {
 
   private val Near = 4 // times
 
-  /** Whether a count is near enough to the true one to serve Spark's other estimates as well, such as that of GROUP BY. */
+  /** Whether a count is near enough to the true one for Spark's other estimates, such as that of GROUP BY. */
   private def isNear(count: Double, distinct: Double): Boolean =
     count >= distinct / Near && count <= distinct * Near
 
-  /** The keys of joins: of both sides, of semi joins, and those compared with columns of which nothing is known. */
+  /** The keys of a plan's joins, of its semi joins, and those compared with columns without statistics. */
   private final class Uses {
     val joined = mutable.ArrayBuffer.empty[(Origin, Origin)]
-    val sought = mutable.ArrayBuffer.empty[Sought]
-    val elsewhere = mutable.HashSet.empty[ExprId]
+    val semiJoins = mutable.ArrayBuffer.empty[SemiJoin]
+    val comparedWithUnknown = mutable.HashSet.empty[ExprId]
 
-    /** Adds a key of both sides of a join, or the known one where the other is unknown. */
+    /** Adds the keys of both sides of a join; one may have no origin. */
     def addJoin(left: Option[Origin], right: Option[Origin]): Unit =
       if (left.isDefined && right.isDefined) joined += left.get -> right.get
-      else elsewhere ++= (left ++ right).map(_.column.exprId)
+      else comparedWithUnknown ++= (left ++ right).map(_.column.exprId)
   }
 
-  /** The columns that rows are grouped by, under every name that they have in the plan. */
+  /** The columns that rows are grouped by, under all names that they have in the plan. */
   private def groupingColumns(plan: LogicalPlan): Set[ExprId] = {
     val sources = mutable.HashMap.empty[ExprId, Set[ExprId]].withDefaultValue(Set.empty)
     val grouped = mutable.HashSet.empty[ExprId]
@@ -77,7 +78,7 @@ object JoinKeys extends PredicateHelper {
 
   private def columnsOf(expression: Expression): Iterable[ExprId] = expression.references.map(_.exprId)
 
-  /** Adds which columns the new columns of a node are made of. */
+  /** Adds the columns from which a node computes its new columns. */
   private def addAliases(node: LogicalPlan, sources: mutable.Map[ExprId, Set[ExprId]]): Unit =
     for {
       expression <- node.expressions
@@ -94,8 +95,9 @@ object JoinKeys extends PredicateHelper {
   }
 
   /**
-   * A column of a scan, or an expression over it and others, with the conditions on the scan; `isJoined` where other tables may have
-   * taken some of its rows.
+   * A column of a scan, or an expression over it and others, with the conditions on the scan.
+   *
+   * @param isJoined whether joins with other tables may have removed some of its rows
    */
   private final case class Origin(
       column: Attribute,
@@ -104,49 +106,53 @@ object JoinKeys extends PredicateHelper {
       isJoined: Boolean = false,
       expression: Option[Expression] = None)
 
-  /** Where a key comes from: all its columns are of one scan. */
+  /** The origin of a key; None if its columns are not of one scan. */
   private def originOf(key: Expression, origins: Map[ExprId, Origin]): Option[Origin] = key match {
     case column: Attribute =>
       origins.get(column.exprId)
     case _ =>
       for {
-        ofColumns <- Indexed.all(columnsOf(key).toSeq.map(origins.get))
-        if ofColumns.nonEmpty && ofColumns.forall(_.leaf eq ofColumns.head.leaf)
+        columnOrigins <- Indexed.all(columnsOf(key).toSeq.map(origins.get))
+        if columnOrigins.nonEmpty && columnOrigins.forall(_.leaf eq columnOrigins.head.leaf)
       } yield {
         val expression = key.transform { case column: Attribute => origins(column.exprId).column }
-        ofColumns.head.copy(expression = Some(expression))
+        columnOrigins.head.copy(expression = Some(expression))
       }
   }
 
-  /** A scan's column whose values are looked for in another column; `isIn` whether rows stay that are found, or the others. */
-  private final case class Sought(column: Origin, in: Origin, isIn: Boolean, keepsNulls: Boolean)
+  /**
+   * A semi join or an anti join: it keeps or removes the rows of a scan whose value is in another column.
+   *
+   * @param isIn whether it keeps these rows; otherwise it keeps the other rows
+   */
+  private final case class SemiJoin(column: Origin, values: Origin, isIn: Boolean, keepsNulls: Boolean)
 
-  /** @param known what the statistics know of a leaf's columns */
-  def fromPlan(plan: LogicalPlan, known: LogicalPlan => Option[RelationColumns]): JoinKeys = {
+  /** @param relationOf the statistics of a leaf's columns */
+  def fromPlan(plan: LogicalPlan, relationOf: LogicalPlan => Option[RelationColumns]): JoinKeys = {
     val uses = new Uses
     follow(plan, Nil, uses)
-    val keys = new Keys(known)
+    val keys = new Keys(relationOf)
     new JoinKeys(distinctCounts(uses, keys, groupingColumns(plan)), remainingShares(uses, keys))
   }
 
   /** The keys of a plan's joins. */
-  private final class Keys(known: LogicalPlan => Option[RelationColumns]) {
+  private final class Keys(relationOf: LogicalPlan => Option[RelationColumns]) {
     private val keys = mutable.HashMap.empty[(ExprId, Option[Expression]), Option[JoinKey]]
 
     def find(origin: Origin): Option[JoinKey] = keys.getOrElseUpdate(
       (origin.column.exprId, origin.expression),
-      known(origin.leaf).flatMap(JoinKey.fromOrigin(origin, _)))
+      relationOf(origin.leaf).flatMap(JoinKey.fromOrigin(origin, _)))
   }
 
-  /** A key of several joins has the least of its counts: each of the other sides then decides its own. */
+  /** The distinct counts of keys. A key of several joins gets the least one: each other side gets its own. */
   private def distinctCounts(uses: Uses, keys: Keys, grouped: Set[ExprId]): Map[ExprId, Double] = {
     val counts = mutable.HashMap.empty[ExprId, Double]
     def add(origin: Origin, count: Double): Unit = {
       val column = origin.column.exprId
       counts(column) = math.min(count, counts.getOrElse(column, count))
     }
-    def isElsewhere(origin: Origin): Boolean =
-      uses.elsewhere(origin.column.exprId) || grouped(origin.column.exprId)
+    def hasOtherUses(origin: Origin): Boolean =
+      uses.comparedWithUnknown(origin.column.exprId) || grouped(origin.column.exprId)
     for {
       (left, right) <- uses.joined
       a <- keys.find(left)
@@ -154,8 +160,9 @@ object JoinKeys extends PredicateHelper {
     } {
       val share = a.share(b)
       val count = 1 / share
-      val isOwn = !isElsewhere(left) && !isElsewhere(right)
-      if (share > 0 && (isOwn || isNear(count, math.max(a.values.distinct, b.values.distinct)))) {
+      val areJoinKeysOnly = !hasOtherUses(left) && !hasOtherUses(right)
+      val distinct = math.max(a.values.distinct, b.values.distinct)
+      if (share > 0 && (areJoinKeysOnly || isNear(count, distinct))) {
         add(left, count)
         add(right, count)
       }
@@ -166,21 +173,24 @@ object JoinKeys extends PredicateHelper {
   private def remainingShares(uses: Uses, keys: Keys): Map[ExprId, Double] = {
     val shares = mutable.HashMap.empty[ExprId, Double].withDefaultValue(1.0)
     for {
-      sought <- uses.sought
-      a <- keys.find(sought.column)
-      b <- keys.find(sought.in)
-    } shares(sought.column.column.exprId) *= a.remainingShare(b, sought.isIn, sought.keepsNulls)
+      semiJoin <- uses.semiJoins
+      key <- keys.find(semiJoin.column)
+      values <- keys.find(semiJoin.values)
+    } {
+      val share = key.remainingShare(values, semiJoin.isIn, semiJoin.keepsNulls)
+      shares(semiJoin.column.column.exprId) *= share
+    }
     shares.toMap
   }
 
-  /** The origins of a plan's columns, as far as their rows are those of a scan, joined or not; adds the uses of keys to `uses`. */
+  /** The origins of a plan's columns that are columns of a scan. Adds the uses of keys to `uses`. */
   private def follow(plan: LogicalPlan, above: Seq[Expression], uses: Uses): Map[ExprId, Origin] =
     plan match {
       case Filter(condition, child) =>
         follow(child, above ++ splitConjunctivePredicates(condition), uses)
       case leaf: LeafNode =>
         val origins = Indexed.entries(leaf.output)(column => column.exprId -> Origin(column, leaf, above))
-        above.foreach(uses.sought ++= soughtBy(_, origins))
+        for (condition <- above) uses.semiJoins ++= fromSubquery(condition, origins)
         origins
       case Project(list, child) =>
         renamed(list, follow(child, Nil, uses))
@@ -189,7 +199,7 @@ object JoinKeys extends PredicateHelper {
       case join: Join =>
         followJoin(join, uses)
       case other =>
-        other.children.foreach(follow(_, Nil, uses))
+        for (child <- other.children) follow(child, Nil, uses)
         Map.empty
     }
 
@@ -218,7 +228,7 @@ object JoinKeys extends PredicateHelper {
       Seq(EqualTo(a, b)) <- Some(conjunctsOf(join)) if isScan(join.left)
       column <- originOf(a, outer).orElse(originOf(b, outer))
       values <- originOf(b, inner).orElse(originOf(a, inner))
-    } uses.sought += Sought(
+    } uses.semiJoins += SemiJoin(
       column,
       values,
       isIn = join.joinType == LeftSemi,
@@ -229,11 +239,11 @@ object JoinKeys extends PredicateHelper {
   private def followJoin(join: Join, uses: Uses): Map[ExprId, Origin] = {
     val left = follow(join.left, Nil, uses)
     val right = follow(join.right, Nil, uses)
-    // Spark's estimator knows no other keys.
+    // Spark estimates no other keys.
     for (EqualTo(a: Attribute, b: Attribute) <- conjunctsOf(join)) {
-      val ofLeft = left.get(a.exprId).orElse(left.get(b.exprId))
-      val ofRight = right.get(b.exprId).orElse(right.get(a.exprId))
-      uses.addJoin(ofLeft, ofRight)
+      val leftOrigin = left.get(a.exprId).orElse(left.get(b.exprId))
+      val rightOrigin = right.get(b.exprId).orElse(right.get(a.exprId))
+      uses.addJoin(leftOrigin, rightOrigin)
     }
     joined(left ++ right)
   }
@@ -252,21 +262,20 @@ object JoinKeys extends PredicateHelper {
     case _ => false
   }
 
-  /** The values that IN or EXISTS looks for in a sub-query: Spark makes semi joins of these only after joins are reordered. */
-  private def soughtBy(condition: Expression, origins: Map[ExprId, Origin]): Option[Sought] =
+  /** The semi join of IN or EXISTS with a sub-query: Spark makes it only after it has reordered joins. */
+  private def fromSubquery(condition: Expression, origins: Map[ExprId, Origin]): Option[SemiJoin] =
     condition match {
       case Not(other) =>
-        for (sought <- soughtBy(other, origins))
-          yield sought.copy(isIn = !sought.isIn, keepsNulls = other.isInstanceOf[Exists])
-      case InSubquery(Seq(a), query) if isAlone(query) && query.plan.output.size == 1 =>
-        soughtIn(a, query.plan.output.head, query.plan, origins)
+        for (semiJoin <- fromSubquery(other, origins))
+          yield semiJoin.copy(isIn = !semiJoin.isIn, keepsNulls = other.isInstanceOf[Exists])
+      case InSubquery(Seq(a), query) if isUncorrelated(query) && query.plan.output.size == 1 =>
+        semiJoin(a, query.plan.output.head, query.plan, origins)
       case ExistsEqual(a, b, plan) =>
-        soughtIn(a, b, plan, origins).orElse(soughtIn(b, a, plan, origins))
+        semiJoin(a, b, plan, origins).orElse(semiJoin(b, a, plan, origins))
       case _ => None
     }
 
-  /** Whether a sub-query reads nothing of the query around it. */
-  private def isAlone(query: ListQuery): Boolean = query.outerAttrs.isEmpty && query.joinCond.isEmpty
+  private def isUncorrelated(query: ListQuery): Boolean = query.outerAttrs.isEmpty && query.joinCond.isEmpty
 
   private object ExistsEqual {
     def unapply(exists: Exists): Option[(Expression, Expression, LogicalPlan)] =
@@ -277,22 +286,31 @@ object JoinKeys extends PredicateHelper {
       }
   }
 
-  private def soughtIn(
+  private def semiJoin(
       a: Expression,
       b: Expression,
-      in: LogicalPlan,
-      origins: Map[ExprId, Origin]): Option[Sought] =
+      subquery: LogicalPlan,
+      origins: Map[ExprId, Origin]): Option[SemiJoin] =
     for {
       column <- originOf(a, origins)
-      values <- originOf(b, follow(in, Nil, new Uses))
-    } yield Sought(column, values, isIn = true, keepsNulls = false)
+      values <- originOf(b, follow(subquery, Nil, new Uses))
+    } yield SemiJoin(column, values, isIn = true, keepsNulls = false)
 
-  /** A key of a join: the values that the conditions on it leave; `unknown` where some condition or join cannot be estimated. */
-  private final class JoinKey(val values: ColumnHistogram, beside: => FilterSelectivity, unknown: Boolean) {
-    private lazy val others = beside.share
-    private def isWhole: Boolean = !unknown && beside.isEstimated
+  /**
+   * A key of a join.
+   *
+   * @param values          the values that match the conditions on the key
+   * @param otherConditions the conditions on other columns of the scan
+   * @param isPartial       whether some condition or join of the scan cannot be estimated
+   */
+  private final class JoinKey(
+      val values: ColumnHistogram,
+      otherConditions: => FilterSelectivity,
+      isPartial: Boolean) {
+    private lazy val otherShare = otherConditions.share
+    private def isEstimated: Boolean = !isPartial && otherConditions.isEstimated
 
-    /** How likely a row of this side and one of the other that their conditions leave have the same value. */
+    /** The probability that a matching row of this side and one of the other have the same value. */
     def share(other: JoinKey): Double = {
       val independent = JoinSelectivity.share(values, other.values)
       math.min(1.0, independent * correlation(other) * other.correlation(this))
@@ -300,14 +318,14 @@ object JoinKeys extends PredicateHelper {
 
     /** The share of this side's rows whose value the other side has, or has not. */
     def remainingShare(other: JoinKey, isIn: Boolean, keepsNulls: Boolean): Double = {
-      // Of a side of which less comes than is known, more may stay without a match.
+      // Without an estimate of the other side, all rows of this side may be unmatched.
       if (isIn) matchingRows(other) / values.rows.max(1.0)
-      else if (!other.isWhole) 1.0
+      else if (!other.isEstimated) 1.0
       else math.max(leastUnmatched(other), unmatched(other, keepsNulls))
     }
 
     private def matchingRows(other: JoinKey): Double =
-      JoinSelectivity.matchingRows(values, other.values, other.others)
+      JoinSelectivity.matchingRows(values, other.values, other.otherShare)
 
     private def leastUnmatched(other: JoinKey): Double =
       if (values.isComplete && other.values.isComplete) 0.0
@@ -319,15 +337,19 @@ object JoinKeys extends PredicateHelper {
       math.max(0.0, rows - nulls - matchingRows(other)) / rows
     }
 
-    /** How many times likelier a row that the other conditions leave has a value of the other side than any row has. */
+    /**
+     * The factor by which rows that match the other conditions are more likely to have a value of the other
+     * side than all rows. If the other side has only a narrow range of this side's values, the conditions are
+     * assumed to select it.
+     */
     private def correlation(other: JoinKey): Double = {
-      val among = within(other.values)
-      if (among <= 0 || among > JoinKey.Most) 1.0
-      else math.min(1 / among, 1 / math.max(others, JoinKey.Least))
+      val share = shareWithin(other.values)
+      if (share <= 0 || share > JoinKey.Most) 1.0
+      else math.min(1 / share, 1 / math.max(otherShare, JoinKey.Least))
     }
 
-    /** Of the rows that are not null the share between the other side's least value and its greatest. */
-    private def within(other: ColumnHistogram): Double =
+    /** The share of the values that lie between the other side's least and greatest value. */
+    private def shareWithin(other: ColumnHistogram): Double =
       if (JoinKey.WithoutCommonAxis(values.dataType) || other.buckets.isEmpty || values.values <= 0) 1.0
       else values.between(other.buckets.head.from, other.last.until) / values.values
   }
@@ -335,30 +357,33 @@ object JoinKeys extends PredicateHelper {
   private object JoinKey {
     private val Least = 1e-6
     private val WithoutCommonAxis: Set[DataType] = Set(StringType, BinaryType)
-    private[JoinKeys] val LeastUnmatched = 0.1 // where ranges of values are compared, not all values
-    private val Most = 0.5 // of rows that the other side may have: of more the conditions need not be asked
+    private[JoinKeys] val LeastUnmatched = 0.1 // when ranges of values are compared, not single values
+    private val Most = 0.5 // a range of more of the values is not narrow
 
-    def fromOrigin(origin: Origin, known: RelationColumns): Option[JoinKey] = {
-      val key = origin.expression.fold(Option[Expression](origin.column))(known.resolver.replaceIn)
+    def fromOrigin(origin: Origin, relation: RelationColumns): Option[JoinKey] = {
+      val key = origin.expression match {
+        case Some(expression) => relation.resolver.replaceIn(expression)
+        case None => Some(origin.column)
+      }
       key match {
         case Some(column: Attribute) =>
-          fromColumn(origin, column, known)
+          fromColumn(origin, column, relation)
         case _ => None
       }
     }
 
-    private def fromColumn(origin: Origin, column: Attribute, known: RelationColumns): Option[JoinKey] = {
-      val conjuncts = origin.conjuncts.map(known.resolver.overColumns(_))
-      val (own, others) = conjuncts.filter(ValuePredicate.canEvaluate).partition(isOn(column, _))
-      lazy val beside = new FilterSelectivity(others, known.resolver, histograms(_, known))
+    private def fromColumn(origin: Origin, column: Attribute, relation: RelationColumns): Option[JoinKey] = {
+      val conjuncts = origin.conjuncts.map(relation.resolver.overColumns(_))
+      val (onKey, onOthers) = conjuncts.filter(ValuePredicate.canEvaluate).partition(isOn(column, _))
+      lazy val otherConditions = new FilterSelectivity(onOthers, relation.resolver, histograms(_, relation))
       for {
-        key <- known.resolver.key(column, Nil)
-        whole <- known.histogram(key, column.dataType)
+        key <- relation.resolver.key(column, Nil)
+        unfiltered <- relation.histogram(key, column.dataType)
       } yield {
-        // as if there were no condition on it
-        val remaining = ColumnPredicate.select(whole, own, column).getOrElse(whole)
-        val unknown = origin.isJoined || own.size + others.size < origin.conjuncts.size
-        new JoinKey(remaining, beside, unknown)
+        // A condition that fails on a value is ignored.
+        val remaining = ColumnPredicate.select(unfiltered, onKey, column).getOrElse(unfiltered)
+        val isPartial = origin.isJoined || onKey.size + onOthers.size < origin.conjuncts.size
+        new JoinKey(remaining, otherConditions, isPartial)
       }
     }
 
@@ -367,11 +392,11 @@ object JoinKeys extends PredicateHelper {
 
     private def histograms(
         columns: Seq[ColumnKey],
-        known: RelationColumns): Map[ColumnKey, KnownHistogram] = {
+        relation: RelationColumns): Map[ColumnKey, ScanHistogram] = {
       val histograms = for {
         column <- columns
-        histogram <- known.histogram(column.key, column.dataType)
-      } yield column -> KnownHistogram(histogram, ofTable = true)
+        histogram <- relation.histogram(column.key, column.dataType)
+      } yield column -> ScanHistogram(histogram, isFromTable = true)
       histograms.toMap
     }
   }

@@ -5,16 +5,16 @@ import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.values.{Axis, Bucket, ColumnHistogram}
 
-/** How likely a row of one column and a row of another have the same value. */
+/** Estimates joins of two columns by their histograms. */
 private[estimates] object JoinSelectivity {
-  private val MostPairs = 1 << 20 // of buckets: there are more only where thousands of values begin alike
+  private val MostPairs = 1 << 20 // of buckets: only thousands of values with a common prefix make more
 
-  /** The share of all pairs of rows: T(A) T(B) times it is what joining them gives; 0 where that takes too long to find. */
+  /** The share of all pairs of rows that have equal values and so join; 0 if it takes too long. */
   def share(column: ColumnHistogram, other: ColumnHistogram): Double =
     if (column.rows <= 0 || other.rows <= 0) 0
     else column.derived(other)(Double.box(pairs(column, other) / column.rows / other.rows)).doubleValue
 
-  /** How many rows of one have a value that the other has too; all of them where that takes too long to find. */
+  /** The number of rows whose value is in the other column too; all of them if it takes too long. */
   def matchingRows(column: ColumnHistogram, other: ColumnHistogram, share: Double): Double = {
     val (left, right) = comparable(column, other)
     val byBuckets = sum(left, right) { (a, b) =>
@@ -32,7 +32,7 @@ private[estimates] object JoinSelectivity {
     byBuckets.getOrElse(0.0) + column.nans * other.nans
   }
 
-  /** Both on one axis: that of texts depends on what all begin with. */
+  /** Both columns on one axis: that of texts depends on the prefix of all of them. */
   private def comparable(
       column: ColumnHistogram,
       other: ColumnHistogram): (ColumnHistogram, ColumnHistogram) = {
@@ -50,11 +50,11 @@ private[estimates] object JoinSelectivity {
     if (column.buckets.isEmpty) Nil
     else Seq(column.buckets.head.lo, column.buckets.last.hi)
 
-  // Spark forbids `compareTo`, which takes no collation into account, where it is tested; these texts have none.
+  // Not `compareTo`: in its own tests Spark lets it throw, as it ignores collations. These texts have none.
   private def isLess(column: UTF8String, other: UTF8String): Boolean =
     ByteArray.compareBinary(column.getBytes, other.getBytes) < 0
 
-  /** Over all buckets that meet; none where these are too many. */
+  /** The sum over all pairs of buckets that overlap; None if there are too many pairs. */
   private def sum(column: ColumnHistogram, other: ColumnHistogram)(
       rows: (Bucket, Bucket) => Double): Option[Double] = {
     val buckets = other.buckets
@@ -73,18 +73,18 @@ private[estimates] object JoinSelectivity {
     Optional.when(compared <= MostPairs)(sum)
   }
 
-  // The values of a range are taken to be among those of the other side, as those of a foreign key are: of two ranges all
-  // values of that with fewer are.
+  // A range's values are assumed to be values of the other side, as with a foreign key. Of two ranges, the
+  // one with fewer values has only values of the other.
   private def rowsOfBucket(a: Bucket, b: Bucket, column: ColumnHistogram, other: ColumnHistogram): Double =
     if (a.isSingle) {
-      val meets = if (b.isSingle) isSame(a, b) else isLoneInside(a, b, other)
+      val meets = if (b.isSingle) isSame(a, b) else isOnlyInRange(a, b, other)
       if (meets) a.rows else 0
     } else if (b.isSingle) {
-      if (isLoneInside(b, a, column)) a.rows / a.distinct else 0
+      if (isOnlyInRange(b, a, column)) a.rows / a.distinct else 0
     } else rowsOfRanges(a, b)
 
-  /** Whether a single value lies in a range of a column where it has no bucket of its own. */
-  private def isLoneInside(single: Bucket, range: Bucket, column: ColumnHistogram): Boolean =
+  /** Whether a single value lies in a range of a column that has no bucket for the value. */
+  private def isOnlyInRange(single: Bucket, range: Bucket, column: ColumnHistogram): Boolean =
     isInside(single, range) && !column.hasSingle(single.from, single.lo)
 
   private def rowsOfRanges(a: Bucket, b: Bucket): Double = {
@@ -93,12 +93,12 @@ private[estimates] object JoinSelectivity {
     else left * a.rows * math.min(1.0, right * b.distinct / (left * a.distinct))
   }
 
-  /** Whether a single value lies in a range; its lower end belongs to the range before. */
+  /** Whether a single value lies in a range; the lower end belongs to the range before. */
   private def isInside(single: Bucket, range: Bucket): Boolean =
     range.from < single.from && single.from <= range.until
 
   private def isSame(a: Bucket, b: Bucket): Boolean = {
-    val areTexts = a.lo.isInstanceOf[UTF8String] // which may share a place
+    val areTexts = a.lo.isInstanceOf[UTF8String] // different texts may have one position
     a.from == b.from && (!areTexts || a.lo == b.lo)
   }
 

@@ -8,13 +8,14 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary}
 
 /**
- * Estimates the rows of files that satisfy a filter: conditions are taken to be independent within a file, not within the table.
+ * Estimates the rows of files that satisfy a filter. Conditions are assumed to be independent within a file,
+ * but not within the table.
  *
  * @param files      the files that are read
  * @param rows       physical rows of a file
  * @param live       rows of a file that are not deleted
  * @param all        rows of all files of the scan
- * @param dropped    rows of the files that some conditions have dropped
+ * @param dropped    rows of the files that some conditions exclude
  * @param isAncestor whether the statistics are of the snapshot itself, or of one before
  */
 private[estimates] final class MatchingRowCount(
@@ -37,42 +38,42 @@ private[estimates] final class MatchingRowCount(
   lazy val number: Double =
     if (columns.isEmpty && filter.jointConditions.isEmpty) liveRows
     else if (files.length > mostFiles)
-      liveRows * ofColumns * filter.jointConditions.map(_.share(_.share)).product
-    else if (isOneColumn && isAncestor) sumOfFiles(Nil) * ofColumns
+      liveRows * tableShare * filter.jointConditions.map(_.share(_.share)).product
+    else if (isOneColumn && isAncestor) sumOfFiles(Nil) * tableShare
     else sumOfFiles(columns.map(_.shares))
 
-  /** @param shares of conditions on one column each, the share of each file's rows */
+  /** @param shares for each column with conditions, the share of each file's rows that satisfies them */
   private def sumOfFiles(shares: Seq[Array[Double]]): Double = {
     val parts = new IdentityHashMap[ColumnConditions, RestrictedColumn]
     def shareOf(file: Int)(column: ColumnConditions): Double =
       parts.computeIfAbsent(column, new RestrictedColumn(_)).shareOf(file)
     val numbers = files.indices.iterator.map { i =>
-      val ofColumns = shares.iterator.map(_(i)).product
-      val ofJoint = filter.jointConditions.iterator.map(_.share(shareOf(files(i)))).product
-      live(files(i)) * ofColumns * ofJoint
+      val columnShare = shares.iterator.map(_(i)).product
+      val jointShare = filter.jointConditions.iterator.map(_.share(shareOf(files(i)))).product
+      live(files(i)) * columnShare * jointShare
     }
     numbers.sum
   }
 
-  /** The share of rows that satisfies the conditions on one column, of the table as a whole. */
-  private def ofColumns: Double =
+  /** The share of the table's rows that satisfies the conditions on single columns. */
+  private def tableShare: Double =
     columns.map(column => math.min(1.0, column.expected / math.max(1.0, physicalRows))).product
 
-  /** Whether everything that dropped files is a condition on one column. */
+  /** Whether only the conditions on one column exclude files. */
   private def isOneColumn: Boolean = filter.jointConditions.isEmpty && filter.columns.count(drops(_)) <= 1
 
-  // Every join demands keys that are not null, of which each file has its share. What is known of the files read alone,
-  // as of a column of partitions, does not tell what was dropped.
+  // IS NOT NULL excludes no files, and every join key has it. All conditions count if the histogram is of the
+  // files read, such as that of a partition column: it does not show what was excluded.
   private def drops(column: ColumnConditions): Boolean =
-    filter.columns.size == 1 || !column.ofTable || column.remaining.values < column.whole.values
+    filter.columns.size == 1 || !column.isFromTable || column.remaining.values < column.unfiltered.values
 
-  // What lies between two places among overlapping bounds takes a look at all of them.
+  // A histogram of overlapping bounds is scanned for each file.
   private def mostFiles: Int = {
     val columns = filter.columns ++ filter.jointConditions.flatMap(_.columns)
-    if (columns.forall(_.ofTable)) MostFiles else MostOverlapping
+    if (columns.forall(_.isFromTable)) MostFiles else MostOverlapping
   }
 
-  /** Rows that the conditions on one column leave; in files without statistics all rows may match. */
+  /** The rows that match the conditions on one column; in files without statistics all rows may. */
   private final class RestrictedColumn(conditions: ColumnConditions) {
     private val summary = statistics.column(conditions.column.key, conditions.column.dataType).toOption
     private lazy val describedRows = stream(files).filter(isDescribed(_)).mapToDouble(rows(_)).sum
@@ -88,47 +89,54 @@ private[estimates] final class MatchingRowCount(
       byBounds.map(_.fold(1.0)(share => math.min(1.0, share * factor)))
     }
 
-    /** Matching rows of the files with statistics, by those that the bounds of each file make likely. */
+    /**
+     * The matching rows of the files with statistics.
+     *
+     * @param byFiles their number by the bounds of each file
+     */
     private def matching(byFiles: Double): Double =
-      if (!conditions.ofTable) conditions.share * describedRows
+      if (!conditions.isFromTable) conditions.share * describedRows
       else if (!isAncestor || !drops(conditions)) math.min(describedRows, byFiles)
       else {
-        val ofAll = conditions.remaining.rows * math.max(1.0, all / math.max(1.0, conditions.whole.rows))
-        if (isOneColumn || byFiles <= 0) math.min(describedRows, ofAll)
+        val growth = math.max(1.0, all / math.max(1.0, conditions.unfiltered.rows))
+        val inTable = conditions.remaining.rows * growth
+        if (isOneColumn || byFiles <= 0) math.min(describedRows, inTable)
         else {
-          val ofFiles = math.max(byFiles, ofAll * byFiles / (byFiles + elsewhere))
-          math.min(describedRows, ofFiles)
+          val inFiles = math.max(byFiles, inTable * byFiles / (byFiles + elsewhere))
+          math.min(describedRows, inFiles)
         }
       }
 
-    /** Matching rows of other files: those that the column's own conditions drop have none, others have their share. */
+    /** The matching rows of other files. Files that these conditions exclude have none. */
     private def elsewhere: Double = {
-      val rowsOfTable = math.max(all, conditions.whole.rows)
-      val others = rowsOfTable - physicalRows - dropped(conditions.conditions)
-      conditions.share * math.max(0.0, others)
+      val rowsOfTable = math.max(all, conditions.unfiltered.rows)
+      val rowsElsewhere = rowsOfTable - physicalRows - dropped(conditions.conditions)
+      conditions.share * math.max(0.0, rowsElsewhere)
     }
 
     private def isDescribed(file: Int): Boolean = summary.exists(_.hasStatistics(file))
 
     def shareOf(file: Int): Double = summary match {
-      case Some(known) if known.nulls(file) >= 0 && known.rows(file) > 0 =>
-        val (all, nulls, nans) = (known.rows(file), known.nulls(file), math.max(0L, known.nans(file)))
+      case Some(column) if column.nulls(file) >= 0 && column.rows(file) > 0 =>
+        val (all, nulls, nans) = (column.rows(file), column.nulls(file), math.max(0L, column.nans(file)))
         val values = math.max(0L, all - nulls - nans)
-        (values * ofValues(known, file) + nulls * conditions.ofNulls + nans * conditions.ofNans) / all
+        val matchingNulls = nulls * conditions.nullShare
+        val matchingNans = nans * conditions.nanShare
+        (values * valueShare(column, file) + matchingNulls + matchingNans) / all
       case _ => conditions.share
     }
 
-    /** The share of the values of a file, by its bounds. */
-    private def ofValues(known: ColumnSummary, file: Int): Double =
-      (CatalystValue.lo(known, file), CatalystValue.hi(known, file)) match {
+    /** The share of the values of a file that satisfies the conditions, by its bounds. */
+    private def valueShare(column: ColumnSummary, file: Int): Double =
+      (CatalystValue.lo(column, file), CatalystValue.hi(column, file)) match {
         case (Some(lo), Some(hi)) =>
-          conditions.between(conditions.whole.axis.at(lo), conditions.whole.axis.at(hi))
+          conditions.between(conditions.unfiltered.axis.at(lo), conditions.unfiltered.axis.at(hi))
         case _ => conditions.share
       }
   }
 }
 
 private object MatchingRowCount {
-  private val MostFiles = 8192 // beyond, the table alone tells
+  private val MostFiles = 8192 // of more files, only the table's share is used
   private val MostOverlapping = 512
 }

@@ -17,7 +17,7 @@ private[estimates] object OptimizerStatistics {
   // As EstimationUtils.getSizePerRow has it.
   private val (rowOverhead, stringOverhead) = (8L, 12L)
 
-  /** The statistics of the files that a scan reads; None where the rows of one are unknown. */
+  /** The statistics of the files that a scan reads; None if the number of rows of one is unknown. */
   def fromFiles(
       schema: StructType,
       files: ScanStatistics,
@@ -27,13 +27,13 @@ private[estimates] object OptimizerStatistics {
     files.rowCount.map(fromRows(schema, _, stat))
   }
 
-  /** @param known finds the numbers of a column */
+  /** @param find finds the statistics of a column */
   def fromRows(
       schema: StructType,
       rows: Double,
-      known: StructField => Option[ColumnStat]): OptimizerStatistics = {
+      find: StructField => Option[ColumnStat]): OptimizerStatistics = {
     val count = BigInt(math.max(1L, math.round(rows)))
-    val described = for (field <- schema.fields.toSeq; stat <- known(field)) yield field -> stat
+    val described = for (field <- schema.fields.toSeq; stat <- find(field)) yield field -> stat
     val columns = narrowColumns(described)
     val byName = Indexed.entries(columns) { case (field, stat) => field.name -> stat }
     val attributes = schema.fields.toSeq.map(f => AttributeReference(f.name, f.dataType, f.nullable)())
@@ -45,7 +45,7 @@ private[estimates] object OptimizerStatistics {
     OptimizerStatistics(count, columns, size)
   }
 
-  /** Subtracts the overhead that Spark adds to each counted row: with it a side of a join may grow too large to be broadcast. */
+  /** Subtracts the overhead that Spark adds to each row: it may make a join side too large to broadcast. */
   private def narrowColumns(columns: Seq[(StructField, ColumnStat)]): Seq[(StructField, ColumnStat)] =
     for (((field, stat), i) <- columns.zipWithIndex) yield {
       val part = rowOverhead / columns.size + (if (i < rowOverhead % columns.size) 1 else 0)

@@ -9,29 +9,29 @@ import org.metastore.spark.statistics.InMemoryStatistics
 import org.metastore.spark.statistics.columns.{ColumnSizes, ColumnSummary, FileSetStatistics, FileSummary}
 import org.metastore.spark.statistics.values.ColumnHistogram
 
-/** Statistics of a scan's files, and the one value that each has of a partition column, analyzed or not. */
+/** Statistics of a scan's files, and of partition columns, which have one value a file, analyzed or not. */
 private[estimates] final class PartitionStatistics(
     analyzed: FileSetStatistics,
     partitions: Array[Map[String, Literal]],
     counts: Array[Long]) {
 
-  /** The values of the columns by which every file is partitioned, by their key and type. */
+  /** The values of the partition columns in every file, by their key and type. */
   private val columns: Map[(String, DataType), Array[Literal]] = {
     val keys = if (partitions.isEmpty) Set.empty[String] else partitions.head.keySet
-    val known = for {
+    val entries = for {
       key <- keys.toSeq
       values = partitions.flatMap(_.get(key))
       if values.length == partitions.length
     } yield (key, values.head.dataType) -> values
-    known.toMap
+    entries.toMap
   }
 
-  // Few scans ask for these, and each takes a summary of every file.
+  // Lazy: few scans need it, and it is as long as the list of files.
   private lazy val partitioned: FileSetStatistics =
     new InMemoryStatistics(counts, for ((column, values) <- columns) yield column -> summariesOf(values))
 
   private def summariesOf(values: Array[Literal]): Seq[Option[FileSummary]] =
-    values.indices.map(file => PartitionStatistics.summaryOf(values(file), counts(file)))
+    values.indices.map(file => PartitionStatistics.fromConstant(values(file), counts(file)))
 
   /** Whether the values of a column are those of the partitions. */
   def isPartition(key: String, dataType: DataType): Boolean = columns.contains((key, dataType))
@@ -51,8 +51,8 @@ private[estimates] final class PartitionStatistics(
 
 private object PartitionStatistics {
 
-  /** A column that has one value in all rows of a file. */
-  def summaryOf(value: Literal, rows: Long): Option[FileSummary] = value.value match {
+  /** The summary of a column that has the same value in all rows of a file. */
+  def fromConstant(value: Literal, rows: Long): Option[FileSummary] = value.value match {
     case null =>
       Some(FileSummary(
         rows = rows,
@@ -66,8 +66,8 @@ private object PartitionStatistics {
         avgLen = None,
         maxLen = None))
     case nan if ColumnHistogram.isNaN(nan) => None
-    case one =>
-      val bytes = one match {
+    case constant =>
+      val bytes = constant match {
         case text: UTF8String => text.numBytes.toLong
         case _ => value.dataType.defaultSize.toLong
       }
@@ -75,8 +75,8 @@ private object PartitionStatistics {
         rows = rows,
         nulls = Some(0L),
         nans = Some(0L),
-        lo = Some(one),
-        hi = Some(one),
+        lo = Some(constant),
+        hi = Some(constant),
         loExact = true,
         hiExact = true,
         distinct = Some(1L),

@@ -7,16 +7,16 @@ import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, JoinHint, LeafNode
 
 import org.metastore.spark.reason.Indexed
 
-/** Keeps joins in the written order whose keys Spark cannot estimate: from a `UNION`, computed, or compared by `<=>`. */
+/** Keeps the order of joins by keys that Spark cannot estimate: of `UNION`, computed, or under `<=>`. */
 object QueryJoinOrder {
 
-  // A hint that asks for nothing: Spark reorders no join that has one.
-  private val inPlace = JoinHint(Some(HintInfo()), None)
+  // An empty hint: Spark reorders no join that has a hint.
+  private val KeepOrder = JoinHint(Some(HintInfo()), None)
 
   /** The plan with such joins marked. */
   def keep(plan: LogicalPlan): LogicalPlan = markJoins(plan)._1
 
-  /** The plan with marked joins, and its columns that Spark has no statistics of. */
+  /** The plan with marked joins, and those of its columns that have no statistics in Spark. */
   private def markJoins(plan: LogicalPlan): (LogicalPlan, Set[ExprId]) = plan match {
     case leaf: LeafNode =>
       val unsupported = leaf.output.filterNot(column => EstimatedTypes.isSupported(column.dataType))
@@ -31,8 +31,8 @@ object QueryJoinOrder {
     case union: Union =>
       (union, ids(union.output))
     case join @ ExtractEquiJoinKeys(_: InnerLike, leftKeys, rightKeys, _, _, _, _, JoinHint.NONE)
-        if !leftKeys.zip(rightKeys).exists(areKnown(_, unknown)) =>
-      val marked = join.copy(hint = inPlace)
+        if !leftKeys.zip(rightKeys).exists(haveStatistics(_, unknown)) =>
+      val marked = join.copy(hint = KeepOrder)
       marked.copyTagsFrom(join)
       (marked, unknown)
     case node =>
@@ -41,7 +41,7 @@ object QueryJoinOrder {
 
   private def ids(columns: Seq[Attribute]): Set[ExprId] = Indexed.set(columns)(_.exprId)
 
-  /** The columns that a node adds, except other names of known columns. */
+  /** The columns that a node computes; a new name of a column with statistics is none. */
   private def computed(node: LogicalPlan, unknown: Set[ExprId]): Set[ExprId] = {
     val renamed = node.expressions.collect {
       case alias @ Alias(column: Attribute, _) if !unknown(column.exprId) => alias.exprId
@@ -49,8 +49,8 @@ object QueryJoinOrder {
     ids(node.output) -- ids(node.children.flatMap(_.output)) -- renamed
   }
 
-  /** Whether Spark has statistics of two keys that a join compares. */
-  private def areKnown(keys: (Expression, Expression), unknown: Set[ExprId]): Boolean =
+  /** Whether Spark has statistics of both keys that a join compares. */
+  private def haveStatistics(keys: (Expression, Expression), unknown: Set[ExprId]): Boolean =
     keys match {
       case (a: Attribute, b: Attribute) => !unknown(a.exprId) && !unknown(b.exprId)
       case _ => false

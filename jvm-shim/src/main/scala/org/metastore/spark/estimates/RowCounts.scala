@@ -6,7 +6,7 @@ import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.reason.Optional
 import org.metastore.spark.statistics.objects.Snapshot
 
-/** Physical rows of a scan's data files: counted ones, else estimated by the size of the file. */
+/** The physical rows of a scan's data files: counted, or else estimated by the size of the file. */
 final class RowCounts(decision: ScanDecision, table: => Option[Double]) {
   private val (counted, sizes) = (decision.rows, decision.files.sizes)
 
@@ -17,12 +17,12 @@ final class RowCounts(decision: ScanDecision, table: => Option[Double]) {
     RowCounts.share(rows, bytes).orElse(table)
   }
 
-  /** 0 where it is not known. */
+  /** The rows of a file; 0 if they are unknown. */
   def apply(file: Int): Double =
     if (counted(file) >= 0) counted(file).toDouble
     else perByte.fold(0.0)(_ * math.max(0L, sizes(file)))
 
-  /** Whether they are estimated by the size of the file. */
+  /** Whether the rows of a file are estimated by its size. */
   def isBySize(file: Int): Boolean = counted(file) < 0 && sizes(file) >= 0 && perByte.isDefined
 
   def isKnown(file: Int): Boolean = counted(file) >= 0 || isBySize(file)
@@ -32,7 +32,7 @@ final class RowCounts(decision: ScanDecision, table: => Option[Double]) {
   /** The rows of all files of the scan. */
   def sum: Double = sum(Array.range(0, counted.length))
 
-  /** Whole numbers, of each file. */
+  /** The rows of each file as whole numbers. */
   def whole: Array[Long] = Array.tabulate(counted.length)(f => math.round(apply(f)))
 }
 

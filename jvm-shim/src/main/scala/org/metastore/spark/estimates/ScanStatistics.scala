@@ -20,8 +20,9 @@ import org.metastore.spark.statistics.objects.{DoubleOrder, Values}
 import org.metastore.spark.statistics.values.ColumnHistogram
 
 /**
- * The statistics of a scan for the optimizer: the rows of its files that satisfy its filter, and the columns of those rows. Spark
- * applies its own estimate of the filter to them once more; the numbers are such that it ends at the right number of rows.
+ * The statistics of a scan for the optimizer: the rows of its files that satisfy its filter, and the columns
+ * of those rows. Spark applies its own estimate of the filter to them once more. The row count is scaled up,
+ * so that Spark ends at the right number.
  */
 final class ScanStatistics(
     analyzed: FileSetStatistics,
@@ -40,42 +41,42 @@ final class ScanStatistics(
   private val files =
     new PartitionStatistics(analyzed, Array.tabulate(decision.rows.length)(partitions), rows.whole)
 
-  /** The statistics of all files, or of those alone that are read where these are few; `places` are the places of these. */
-  private val (statistics, places) =
+  /** The statistics of all files, or of the survivors alone if they are few, and the survivors' indices. */
+  private val (statistics, indices) =
     if (survivors.length <= analyzed.files.length / Fewer && analyzed.groups(Nil).nonEmpty)
       (files.among(survivors), survivors.indices.toArray)
     else (files, survivors)
 
-  private def isTrusted(place: Int): Boolean = !decision.contradictoryFiles.get(fileAt(place))
+  private def isTrusted(index: Int): Boolean = !decision.contradictoryFiles.get(fileAt(index))
 
-  private def fileAt(place: Int): Int = if (statistics eq files) place else survivors(place)
+  private def fileAt(index: Int): Int = if (statistics eq files) index else survivors(index)
 
   private val physicalRows: Double = rows.sum(survivors)
 
   private def liveRows(file: Int): Double = math.max(0.0, rows(file) - deleted(file).getOrElse(0.0))
 
-  /** Live rows of the files read, whether or not they satisfy the filter; None if the rows of one are unknown. */
+  /** The live rows of the files read, with or without a match; None if the rows of one file are unknown. */
   private val readRows: Option[Double] =
     Optional.when(survivors.forall(rows.isKnown))(stream(survivors).mapToDouble(liveRows(_)).sum)
 
   private lazy val conditions: FilterSelectivity = filter.on { columns =>
     val keys = columns.map(column => (column.key, column.dataType))
-    val ofTable = filter.histograms(keys.filterNot((files.isPartition _).tupled))
+    val fromTable = filter.histograms(keys.filterNot((files.isPartition _).tupled))
     val histograms = for {
       column <- columns
-      histogram <- histogramOf(column, ofTable)
+      histogram <- histogramOf(column, fromTable)
     } yield column -> histogram
     histograms.toMap
   }
 
   private def histogramOf(
       column: ColumnKey,
-      ofTable: Map[(String, DataType), ColumnHistogram]): Option[KnownHistogram] =
-    ofTable.get((column.key, column.dataType)) match {
+      fromTable: Map[(String, DataType), ColumnHistogram]): Option[ScanHistogram] =
+    fromTable.get((column.key, column.dataType)) match {
       case Some(histogram) =>
-        Some(KnownHistogram(histogram, ofTable = true))
+        Some(ScanHistogram(histogram, isFromTable = true))
       case None =>
-        ofFiles(column.key, column.dataType).map(KnownHistogram(_, ofTable = false))
+        histogramOfFiles(column.key, column.dataType).map(ScanHistogram(_, isFromTable = false))
     }
 
   private lazy val matching: Option[Double] = readRows.map { read =>
@@ -86,9 +87,9 @@ final class ScanStatistics(
   private def countMatching(): Double = new MatchingRowCount(
     conditions,
     statistics,
-    places,
-    place => rows(fileAt(place)),
-    place => liveRows(fileAt(place)),
+    indices,
+    index => rows(fileAt(index)),
+    index => liveRows(fileAt(index)),
     rows.sum,
     droppedBy,
     isAncestor).number
@@ -96,16 +97,16 @@ final class ScanStatistics(
   private def droppedBy(conditions: Seq[Expression]): Double = decision.outcome match {
     case Left(_) => 0.0
     case Right(verdict) =>
-      val places = filter.places(conditions)
+      val dropping = filter.indicesOf(conditions)
       def isDropped(file: Int): Boolean =
-        !decision.survivors.get(file) && places(verdict.verdicts.skippedBy(file))
+        !decision.survivors.get(file) && dropping(verdict.verdicts.skippedBy(file))
       rows.sum(Array.range(0, decision.rows.length).filter(isDropped(_)))
   }
 
-  /** The rows that satisfy the filter and that joins look for, for Spark at least one; None where those of a file are unknown. */
+  /** The rows that remain after filter and semi joins, at least one; None if a file's rows are unknown. */
   private lazy val estimate: Option[Double] = matching.map { number =>
     if (survivors.isEmpty) number
-    else math.max(1.0, number * filter.leftByJoins)
+    else math.max(1.0, number * filter.joinShare)
   }
 
   /** The number of rows that satisfy the filter, with its source. */
@@ -132,7 +133,7 @@ final class ScanStatistics(
     else tableDistinct(column.key).exists(_.files == decision.total) && survivors.forall(analyzed.isKnown)
   }
 
-  /** The share of rows that Spark will estimate for the filter from the columns that it gets; 1 where it uses sizes alone. */
+  /** Spark's own estimate of the filter by the columns that it gets, and the columns that it must not get. */
   private lazy val (sparkShare: Double, withheldColumns: Set[String]) =
     if (filter.isEmpty || estimate.isEmpty || !SQLConf.get.cboEnabled) (1.0, Set.empty[String])
     else {
@@ -149,23 +150,23 @@ final class ScanStatistics(
       conditions.estimatedConjuncts,
       (key, dataType) => if (withheld(key)) None else statOfMatching(key, dataType))
 
-  /** The rows that Spark starts from, to end at the estimate. */
+  /** The row count for Spark, which its own estimate of the filter reduces to `estimate`. */
   lazy val rowCount: Option[Double] = estimate.map(_ / math.max(sparkShare, Impossible))
 
-  /** Everything that Spark may be told of a column, or nothing at all: half of it makes Spark estimate zero rows. */
+  /** The full statistics of a column for Spark, or None: with only some of them Spark estimates zero rows. */
   def column(key: String, dataType: DataType): Option[ColumnStat] =
     if (withheldColumns(key)) None
-    // its share of the filter was asked of these very numbers
+    // `sparkShare` was computed from these statistics.
     else if (conditions.columnKeys(key)) statOfMatching(key, dataType)
     else statOfMatching(key, dataType).map(withFilteredValues)
 
-  /** Adds the values that Spark is going to take away with the rows. */
+  /** Adds the distinct values that Spark subtracts with the rows. */
   private def withFilteredValues(stat: ColumnStat): ColumnStat = {
     val distinct = stat.distinctCount.map(count => roundToWhole(count.toDouble / sparkShare).max(1))
     stat.copy(distinctCount = distinct)
   }
 
-  // Spark's share is computed from them before Spark gets them.
+  // Kept, as they are used for `sparkShare` and then by Spark.
   private val statsOfMatching = TrieMap.empty[(String, DataType), Option[ColumnStat]]
 
   /** Statistics of the rows that satisfy the filter. */
@@ -180,7 +181,7 @@ final class ScanStatistics(
       case Some(restricted) =>
         statOfConditions(restricted, rows)
       case None =>
-        ofFilesRead(key, dataType).map(thin(_, rows))
+        statOfFiles(key, dataType).map(thin(_, rows))
     }
     filter.joinDistinctCounts.get(key) match {
       case Some(count) =>
@@ -205,7 +206,7 @@ final class ScanStatistics(
 
   private def isDescribed(column: ColumnKey): Boolean =
     statistics.column(column.key, column.dataType).exists { summary =>
-      stream(places).allMatch(summary.hasStatistics(_))
+      stream(indices).allMatch(summary.hasStatistics(_))
     }
 
   private def statOfRemaining(
@@ -214,14 +215,14 @@ final class ScanStatistics(
       bounds: (Option[Any], Option[Any])): ColumnStat = {
     val column = restricted.remaining
     val dataType = restricted.column.dataType
-    val read = ofFilesRead(restricted.column.key, dataType)
-    def lengthOf(stored: ColumnStat => Option[Long]): Long =
-      read.flatMap(stored).getOrElse(length(dataType, -1))
+    val read = statOfFiles(restricted.column.key, dataType)
+    def lengthOf(measured: ColumnStat => Option[Long]): Long =
+      read.flatMap(measured).getOrElse(length(dataType, -1))
     val share = math.min(1.0, rows / math.max(1.0, column.rows))
-    val ofBuckets = column.buckets.iterator.map { bucket =>
-      expectDistinct(bucket.distinct, bucket.rows, share)
-    }
-    val distinct = ofBuckets.sum * repeatedShare(restricted, read)
+    var distinctOfBuckets = 0.0
+    for (bucket <- column.buckets)
+      distinctOfBuckets += expectDistinct(bucket.distinct, bucket.rows, share)
+    val distinct = distinctOfBuckets * repeatedShare(restricted, read)
     statOf(
       math.min(distinct, rows),
       bounds,
@@ -230,14 +231,15 @@ final class ScanStatistics(
       lengthOf(_.maxLen))
   }
 
-  /** The share of distinct values that is left when files repeat each other's values, which their buckets do not show. */
+  /** The factor for values that several files have: a histogram from bounds counts them in each file. */
   private def repeatedShare(restricted: ColumnConditions, read: Option[ColumnStat]): Double =
     read.flatMap(_.distinctCount) match {
-      case Some(count) if !restricted.ofTable =>
-        math.min(1.0, count.toDouble / restricted.whole.distinct)
+      case Some(count) if !restricted.isFromTable =>
+        math.min(1.0, count.toDouble / restricted.unfiltered.distinct)
       case _ => 1.0
     }
 
+  /** Reduces the statistics of all rows to those of some rows, drawn at random. */
   private def thin(stat: ColumnStat, rows: Double): ColumnStat = {
     val read = readRows.getOrElse(physicalRows)
     if (rows >= read) stat
@@ -252,29 +254,29 @@ final class ScanStatistics(
     }
   }
 
-  private def ofFiles(key: String, dataType: DataType): Option[ColumnHistogram] =
+  private def histogramOfFiles(key: String, dataType: DataType): Option[ColumnHistogram] =
     for {
       summary <- statistics.column(key, dataType).toOption
       sizes <- statistics.sizes(key, dataType).toOption
-      trusted = stream(places).filter(isTrusted(_)).toArray
+      trusted = stream(indices).filter(isTrusted(_)).toArray
       isComplete = statistics.isPartition(key, dataType)
       histogram <- ColumnHistogram.fromFiles(dataType, summary, sizes, trusted, isComplete)
     } yield histogram
 
-  /** Statistics of all rows of the files that are read. */
-  private def ofFilesRead(key: String, dataType: DataType): Option[ColumnStat] =
+  /** The statistics of all rows of the files that are read. */
+  private def statOfFiles(key: String, dataType: DataType): Option[ColumnStat] =
     if (survivors.isEmpty || physicalRows <= 0 || !isSupported(dataType)) None
     else for {
       summary <- statistics.column(key, dataType).toOption
       sizes <- statistics.sizes(key, dataType).toOption
-      described = stream(places).filter(file => summary.hasStatistics(file) && isTrusted(file)).toArray
+      described = stream(indices).filter(file => summary.hasStatistics(file) && isTrusted(file)).toArray
       if isComplete(dataType, summary, sizes, described)
       nonNull = stream(described).filter(file => summary.rows(file) > summary.nulls(file)).toArray
       if nonNull.nonEmpty
       bounds <- if (isOrdered(dataType)) bounds(dataType, summary, nonNull) else Some((None, None))
     } yield stat(key, dataType, summary, sizes, described, nonNull, bounds)
 
-  // Where Spark estimates by minimum and maximum, they have to be those of every file that is read.
+  // If Spark estimates by minimum and maximum, every file that is read must have them.
   private def isComplete(
       dataType: DataType,
       summary: ColumnSummary,
@@ -309,7 +311,7 @@ final class ScanStatistics(
       length(dataType, stream(nonNull).mapToLong(sizes.maxLen(_)).max.getAsLong.toDouble))
   }
 
-  /** The distinct count of files that hold one value each, such as those of partitions. */
+  /** The distinct count if each file has one value, as files of partitions do. */
   private def singles(summary: ColumnSummary, sizes: ColumnSizes, nonNull: Array[Int]): Option[Double] =
     Optional.when(stream(nonNull).allMatch(file => sizes.distinct(file) == 1 && summary.bounds.hasLo(file))) {
       val los = summary.bounds.los
@@ -350,7 +352,7 @@ final class ScanStatistics(
 
 private object ScanStatistics {
 
-  /** After an append the rest of the files still describes a scan, if it is most of it. */
+  /** The share of rows with statistics that describe a scan: files appended since may lack them. */
   val EnoughRows = 0.8
 
   private val Fewer = 16

@@ -12,8 +12,9 @@ import org.metastore.spark.reason.Attempt
 /**
  * Keeps column statistics when adaptive execution plans a query again.
  *
- * A stage that has run has numbers of rows and bytes but no column statistics. Spark then takes each join with it for a cartesian
- * product, and no longer broadcasts a side that was rightly estimated to be small.
+ * A stage that has run has numbers of rows and bytes, but no column statistics. Spark then estimates each
+ * join with it as a cartesian product, and no longer broadcasts a side that was rightly estimated to be
+ * small.
  */
 object StageStatisticsRule extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan =
@@ -32,34 +33,35 @@ private final class StageWithColumns(stage: LogicalQueryStage)
   copyTagsFrom(stage)
 
   override def computeStats(): Statistics = {
-    val came = super.computeStats()
-    Attempt.recover(if (came.isRuntime) withColumns(came, logicalPlan.stats) else came) { failure =>
-      logDebug("A stage that has run has no column statistics", failure)
-      came
+    val measured = super.computeStats()
+    Attempt.recover(if (measured.isRuntime) withColumns(measured, logicalPlan.stats) else measured) {
+      failure =>
+        logDebug("A stage that has run has no column statistics", failure)
+        measured
     }
   }
 
-  private def withColumns(came: Statistics, estimated: Statistics): Statistics = {
+  private def withColumns(measured: Statistics, estimated: Statistics): Statistics = {
     val scaledStatistics =
       for {
-        rows <- came.rowCount
+        rows <- measured.rowCount
         expected <- estimated.rowCount
         if expected > 0
       } yield {
         val ratio = rows.toDouble / expected.toDouble
         val columns = for ((column, stat) <- estimated.attributeStats.toSeq)
           yield column -> scaled(stat, ratio)
-        came.copy(attributeStats = AttributeMap(columns))
+        measured.copy(attributeStats = AttributeMap(columns))
       }
-    scaledStatistics.getOrElse(came)
+    scaledStatistics.getOrElse(measured)
   }
 
-  // Distinct values stay: two rows are as likely to meet in a join, however many came.
+  // Distinct counts stay: the probability that two rows join does not depend on the number of rows.
   private def scaled(stat: ColumnStat, ratio: Double): ColumnStat = stat.copy(
     nullCount = stat.nullCount.map(nulls => BigDecimal(nulls.toDouble * ratio).toBigInt),
     histogram = stat.histogram.map(histogram => histogram.copy(height = histogram.height * ratio)))
 
-  // Otherwise equal to the stage that it stands for, and a rule whose result is equal is taken for one that did nothing.
+  // Never equal to the stage that it replaces: Spark drops the result of a rule that equals the plan before.
   override def canEqual(other: Any): Boolean = other.isInstanceOf[StageWithColumns]
   override def equals(other: Any): Boolean = canEqual(other) && super.equals(other)
   override def hashCode: Int = super.hashCode

@@ -3,10 +3,10 @@ package org.metastore.spark.estimates
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
 import org.apache.spark.sql.types.StructType
 
-/** The numbers of the files that a file relation reads, where Spark looks for them: in its catalog table. */
+/** The statistics of the files that a file relation reads, as Spark keeps them in its catalog table. */
 object V1Statistics {
 
-  /** The numbers; None where the rows of a file are unknown: a size without rows says less than Spark's own. */
+  /** The statistics; None if the rows of a file are unknown: without them Spark's own estimate is better. */
   def fromFiles(
       schema: StructType,
       files: ScanStatistics,

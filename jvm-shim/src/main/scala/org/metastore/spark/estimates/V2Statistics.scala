@@ -11,41 +11,48 @@ import org.apache.spark.sql.types.{StructField, StructType}
 
 import org.metastore.spark.reason.Attempt
 
-/** Answers in Iceberg's place, whose counts without bounds harm the optimizer, and which fails on dropped columns. */
+/**
+ * Replaces the statistics that a table format reports for a scan: counts without bounds harm the optimizer,
+ * and a format may fail on dropped columns.
+ */
 object V2Statistics extends Logging {
 
-  /** The statistics of the files read; `known` are their rows as the format counts them. */
+  /**
+   * The statistics of the files read.
+   *
+   * @param rows their number of rows, as the format counts them
+   */
   def answer(
       formatStatistics: () => Statistics,
       schema: StructType,
-      known: Option[Double],
-      numbers: Option[ScanStatistics],
+      rows: Option[Double],
+      statistics: Option[ScanStatistics],
       keyOf: String => Option[String]): Statistics =
     Attempt.recover {
-      numbers.flatMap(OptimizerStatistics.fromFiles(schema, _, keyOf)) match {
-        case Some(statistics) =>
-          report(statistics)
+      statistics.flatMap(OptimizerStatistics.fromFiles(schema, _, keyOf)) match {
+        case Some(computed) =>
+          report(computed)
         case None =>
-          withoutColumns(formatStatistics, schema, known)
+          withoutColumns(formatStatistics, schema, rows)
       }
     } { failure =>
       logWarning("The optimizer gets no column statistics from the Metastore", failure)
-      withoutColumns(formatStatistics, schema, known)
+      withoutColumns(formatStatistics, schema, rows)
     }
 
-  /** Iceberg's row count and size alone, or the given rows where it fails. */
+  /** The format's row count and size alone, or the given rows if it fails. */
   def withoutColumns(
       formatStatistics: () => Statistics,
       schema: StructType,
-      known: Option[Double]): Statistics =
+      rows: Option[Double]): Statistics =
     Attempt.recover[Statistics] {
       val reported = formatStatistics()
       new ReportedStatistics(reported.sizeInBytes, reported.numRows, new HashMap)
     } { failure =>
       logDebug("The table format could not estimate its scan", failure)
-      known match {
-        case Some(rows) =>
-          report(OptimizerStatistics.fromRows(schema, rows, (_: StructField) => None))
+      rows match {
+        case Some(count) =>
+          report(OptimizerStatistics.fromRows(schema, count, (_: StructField) => None))
         case None =>
           new ReportedStatistics(OptionalLong.empty, OptionalLong.empty, new HashMap)
       }

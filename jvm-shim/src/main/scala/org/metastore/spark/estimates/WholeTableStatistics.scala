@@ -8,14 +8,15 @@ import org.metastore.spark.statistics.columns.CatalystValue
 import org.metastore.spark.statistics.objects.SummaryRow
 import org.metastore.spark.statistics.values.Histogram
 
-/** Column statistics in the form of Spark's own ANALYZE, from the summary of a whole table. */
+/** Converts the summary of a whole table to column statistics as Spark's own ANALYZE stores them. */
 object WholeTableStatistics {
 
   /**
-   * The full statistics of a column in Spark's catalog, or none at all: with half of them Spark estimates zero rows. A minimum or
-   * maximum is there if it is certain to be a value; NaN is greater than all numbers, and Spark's estimates fail on it.
+   * The full statistics of a column, or None: with only some of them Spark estimates zero rows. Minimum and
+   * maximum are present if they are certain to be values. A column with NaN has none: NaN would be the
+   * maximum, and Spark's estimates fail on it.
    *
-   * @param bins the histogram of the column, where one is wanted, and how many bins it may have
+   * @param bins the histogram of the column and its greatest number of bins, or None
    */
   def column(row: SummaryRow, dataType: DataType, bins: Option[(Histogram, Int)]): Option[ColumnStat] =
     for {
@@ -26,7 +27,7 @@ object WholeTableStatistics {
     } yield {
       def length(measured: Option[Double]) = Some(EstimatedTypes.length(dataType, measured.getOrElse(-1.0)))
       val histogram =
-        for ((known, most) <- bins if lo.isDefined) yield sparkHistogram(known, most, dataType)
+        for ((stored, most) <- bins if lo.isDefined) yield sparkHistogram(stored, most, dataType)
       ColumnStat(
         distinctCount = Some(distinct),
         min = lo,
@@ -51,20 +52,20 @@ object WholeTableStatistics {
         if EstimatedTypes.isFinite(dataType, lo, hi)
       } yield (Some(lo), Some(hi))
 
-  /** Bins of Spark hold equally many values. */
-  private def sparkHistogram(known: Histogram, most: Int, dataType: DataType): SparkHistogram = {
-    val count = math.min(most.toLong, known.number).toInt
-    def rank(i: Int): Long = known.number * i / count
+  /** Converts a histogram to bins of equally many values. */
+  private def sparkHistogram(stored: Histogram, most: Int, dataType: DataType): SparkHistogram = {
+    val count = math.min(most.toLong, stored.number).toInt
+    def rank(i: Int): Long = stored.number * i / count
     def edge(rank: Long): Double = {
-      val value = CatalystValue.catalyst(known.at(math.max(rank, 1)).value, dataType)
+      val value = CatalystValue.catalyst(stored.at(math.max(rank, 1)).value, dataType)
       EstimationUtils.toDouble(value, dataType)
     }
     val bins = Array.tabulate(count) { i =>
       val (from, until) = (rank(i), rank(i + 1))
       val (lo, hi) = (edge(from), edge(until))
-      val distinct = math.round(known.distinctUpTo(until) - known.distinctUpTo(from))
+      val distinct = math.round(stored.distinctUpTo(until) - stored.distinctUpTo(from))
       HistogramBin(lo, hi, if (lo == hi) 1 else math.max(1, distinct))
     }
-    SparkHistogram(known.number.toDouble / count, bins)
+    SparkHistogram(stored.number.toDouble / count, bins)
   }
 }
