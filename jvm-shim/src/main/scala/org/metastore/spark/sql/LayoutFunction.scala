@@ -126,7 +126,7 @@ private final class KeptValues(context: TableContext, snapshot: Snapshot) {
     stored <- histograms.get(row.column)
     bins <- Histogram.fromRow(stored, row)
     text = ValueText.fromTypes(entry.dataType, leaf.dataType)
-    values <- LookUps.ofRows(bins).collect { edge =>
+    values <- LookUps.fromHistogram(bins).collect { edge =>
       Optional.when(text.isWhole(edge, row))(CatalystValue.catalyst(edge, leaf.dataType))
     }
   } yield values

@@ -178,7 +178,7 @@ private[statistics] final class BlockStatistics(
       placed <- placedOf(key, dataType, among)
       rows <- placed.rows(point)
       i <- among.indices
-      if placed.tells(among(i))
+      if placed.isCovered(among(i))
     } found(i) = rows(among(i))
     val open = among.indices.filter(found(_) < 0).toArray
     val listed =

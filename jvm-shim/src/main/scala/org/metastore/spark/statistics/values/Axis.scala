@@ -8,27 +8,27 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.statistics.objects.UnsignedOrder
 
-/** Places of values on a line: numbers as they are, texts by the bytes behind the common prefix of the column. */
+/** The positions of values on a line: numbers as they are, texts by the bytes after their common prefix. */
 final class Axis(dataType: DataType, common: Array[Byte]) {
 
-  /** The distance of neighbours; 0 if there is always a value between two values. */
+  /** The distance of two neighbouring values; 0 if there is always another value between two. */
   val unit: Double = dataType match {
     case ByteType | ShortType | IntegerType | LongType | DateType | BooleanType => 1
     case d: DecimalType => math.pow(10, -d.scale)
     case _ => 0
   }
 
-  /** The place of a value. */
+  /** The position of a value. */
   def at(value: Any): Double = value match {
     case flag: Boolean => if (flag) 1 else 0
     case decimal: Decimal => decimal.toDouble
     case number: Number => math.max(-Axis.Edge, math.min(number.doubleValue, Axis.Edge))
-    case text: UTF8String => placeOf(text.getBytes)
-    case bytes: Array[Byte] => placeOf(bytes)
-    case other => throw new IllegalArgumentException(s"$other has no place")
+    case text: UTF8String => positionOf(text.getBytes)
+    case bytes: Array[Byte] => positionOf(bytes)
+    case other => throw new IllegalArgumentException(s"$other has no position")
   }
 
-  private def placeOf(bytes: Array[Byte]): Double = {
+  private def positionOf(bytes: Array[Byte]): Double = {
     val order = UnsignedOrder.compare(Arrays.copyOf(bytes, math.min(bytes.length, common.length)), common)
     if (order < 0) -1
     else if (order > 0) Axis.Edge
@@ -40,8 +40,8 @@ final class Axis(dataType: DataType, common: Array[Byte]) {
 }
 
 object Axis {
-  private val Bytes = 6 // doubles have room for them
-  private val Edge = Double.MaxValue / 4 // of infinities: ranges have a width
+  private val Bytes = 6 // as many as a double represents exactly
+  private val Edge = Double.MaxValue / 4 // stands for infinity, so that ranges have a width
 
   /** The axis of a column with a least and a greatest value. */
   def between(dataType: DataType, least: Option[Any], most: Option[Any]): Axis = {

@@ -4,7 +4,13 @@ import java.util.Arrays
 
 import org.apache.spark.sql.types.Decimal
 
-/** Rows of a column whose values lie between two of Catalyst's internal values, evenly; all of one value where both are it. */
+/**
+ * Rows of a column with values between `lo` and `hi`, spread evenly; one value if both are equal.
+ *
+ * @param lo    the least value, as Catalyst's internal value
+ * @param from  the position of `lo` on the axis
+ * @param until the position of `hi`
+ */
 final case class Bucket(lo: Any, hi: Any, from: Double, until: Double, rows: Double, distinct: Double) {
 
   /** Whether all of its rows have one value. */
@@ -14,7 +20,7 @@ final case class Bucket(lo: Any, hi: Any, from: Double, until: Double, rows: Dou
     case _ => lo == hi
   }
 
-  /** How many of its rows lie between two places, both included. */
+  /** The number of rows between two positions, both included. */
   def between(least: Double, most: Double): Double =
     if (most < from || least > until) 0
     else if (from >= least && until <= most) rows
@@ -23,7 +29,7 @@ final case class Bucket(lo: Any, hi: Any, from: Double, until: Double, rows: Dou
 
 object Bucket {
 
-  /** The order by places on the axis. */
+  /** The order by positions on the axis. */
   val order: Ordering[Bucket] = (a, b) => {
     val begin = java.lang.Double.compare(a.from, b.from)
     if (begin != 0) begin else java.lang.Double.compare(a.until, b.until)
@@ -31,7 +37,7 @@ object Bucket {
 
   def single(value: Any, at: Double, rows: Double): Bucket = Bucket(value, value, at, at, rows, 1)
 
-  /** The value that a share of the way lies from one to another; None of values that are no numbers. */
+  /** The value at a share of the way from `lo` to `hi`; None if they are no numbers. */
   def middle(lo: Any, hi: Any, share: Double): Option[Any] = (lo, hi) match {
     case (a: Int, b: Int) => Some((a + math.round((b.toLong - a) * share)).toInt)
     case (a: Long, b: Long) => Some(a + math.round((b.toDouble - a) * share))

@@ -11,9 +11,10 @@ import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSizes, Colum
 import org.metastore.spark.statistics.objects.{SummaryRow, ValueCount}
 
 /**
- * How the rows of a column are spread over its values: buckets of single values where their counts are kept, ranges elsewhere.
+ * The distribution of a column's rows over its values: buckets of single counted values, and of ranges.
  *
- * @param nans rows that are NaN: no bucket has them
+ * @param nans       rows that are NaN: no bucket has them
+ * @param isComplete whether all values have buckets of their own
  */
 final class ColumnHistogram(
     val dataType: DataType,
@@ -23,7 +24,7 @@ final class ColumnHistogram(
     val nans: Double,
     val isComplete: Boolean) {
 
-  /** Histograms of the rows that pass conditions, and of joins with other columns. */
+  /** Results computed from this histogram: the rows that match conditions, and joins with other columns. */
   val derived = new Memo
 
   /** Rows that are neither null nor NaN. */
@@ -33,28 +34,28 @@ final class ColumnHistogram(
 
   lazy val distinct: Double = buckets.iterator.map(_.distinct).sum + (if (nans > 0) 1 else 0)
 
-  /** The bucket that ends last on the axis, of a histogram that has buckets. */
+  /** The bucket that ends last on the axis. Throws if there are no buckets. */
   lazy val last: Bucket = buckets.reduce((a, b) => if (b.until > a.until) b else a) // maxBy boxes each number
 
   private lazy val sums: Array[Double] = buckets.scanLeft(0.0)(_ + _.rows)
-  private lazy val lasts: Array[Double] =
+  private lazy val greatestEnds: Array[Double] =
     buckets.map(_.until).scanLeft(Double.NegativeInfinity)(math.max).tail
 
-  /** Rows with values between two places, both included. */
+  /** The number of rows between two positions, both included. */
   def between(least: Double, most: Double): Double = {
     var i = firstNotBelow(least)
-    var found = 0.0
+    var rows = 0.0
     while (i < buckets.length && buckets(i).from <= most) {
-      if (buckets(i).from > least && i + 1 < buckets.length && lasts(i + 1) <= most) {
+      if (buckets(i).from > least && i + 1 < buckets.length && greatestEnds(i + 1) <= most) {
         val until = lastWithin(most, i)
-        found += sums(until) - sums(i)
+        rows += sums(until) - sums(i)
         i = until
       } else {
-        found += buckets(i).between(least, most)
+        rows += buckets(i).between(least, most)
         i += 1
       }
     }
-    found
+    rows
   }
 
   private lazy val singles: java.util.HashSet[Any] = {
@@ -65,32 +66,33 @@ final class ColumnHistogram(
   }
 
   /** Whether a value has a bucket of its own. */
-  def hasSingle(place: Double, value: Any): Boolean = singles.contains(identity(value, place))
+  def hasSingle(position: Double, value: Any): Boolean = singles.contains(identity(value, position))
 
-  // Long texts may share a place.
-  private def identity(value: Any, place: Double): Any = value match {
+  // Long texts may have one position.
+  private def identity(value: Any, position: Double): Any = value match {
     case text: UTF8String => text
     case bytes: Array[Byte] => java.nio.ByteBuffer.wrap(bytes)
-    case _ => place + 0.0 // of both zeros
+    case _ => position + 0.0 // makes both zeros equal
   }
 
-  /** The value under a share of the values, as a sample of them. */
+  /** A sample value: the upper end of the bucket at a share of the rows. */
   def sample(share: Double): Any = {
-    val place = Arrays.binarySearch(sums, share * values)
-    buckets(math.min(buckets.length - 1, math.max(0, if (place >= 0) place else -place - 2))).hi
+    val found = Arrays.binarySearch(sums, share * values)
+    val bucket = if (found >= 0) found else -found - 2
+    buckets(math.min(buckets.length - 1, math.max(0, bucket))).hi
   }
 
-  /** The histogram on another axis of its values. */
+  /** The histogram on another axis. */
   def on(other: Axis): ColumnHistogram = {
     val moved = buckets.map(bucket => bucket.copy(from = other.at(bucket.lo), until = other.at(bucket.hi)))
     new ColumnHistogram(dataType, other, moved.sorted(Bucket.order), nulls, nans, isComplete)
   }
 
-  /** The histogram with other buckets. */
-  def withBuckets(kept: Array[Bucket], nulls: Double, nans: Double): ColumnHistogram =
-    new ColumnHistogram(dataType, axis, kept, nulls, nans, isComplete)
+  /** The histogram with other buckets, nulls and NaN. */
+  def withBuckets(buckets: Array[Bucket], nulls: Double, nans: Double): ColumnHistogram =
+    new ColumnHistogram(dataType, axis, buckets, nulls, nans, isComplete)
 
-  /** The histogram of the rows between two values at their places, with other nulls and NaN. */
+  /** The histogram of the rows between two values, each with its position, and with other nulls and NaN. */
   def between(least: (Double, Any), most: (Double, Any), nulls: Double, nans: Double): ColumnHistogram = {
     val inside = buckets.filter(bucket => bucket.until >= least._1 && bucket.from <= most._1)
     withBuckets(inside.map(cut(_, least, most)), nulls, nans)
@@ -105,8 +107,10 @@ final class ColumnHistogram(
       Bucket(lo, hi, from, until, rows, math.min(bucket.distinct, math.max(1.0, rows)))
     }
 
-  private def firstNotBelow(place: Double): Int = first(lasts(_) >= place)
-  private def lastWithin(place: Double, from: Int): Int = math.max(from + 1, first(lasts(_) > place))
+  private def firstNotBelow(position: Double): Int = first(greatestEnds(_) >= position)
+
+  private def lastWithin(position: Double, from: Int): Int =
+    math.max(from + 1, first(greatestEnds(_) > position))
 
   private def first(test: Int => Boolean): Int = {
     var (low, high) = (0, buckets.length)
@@ -130,7 +134,7 @@ final class ColumnHistogram(
 object ColumnHistogram {
   private val MostFiles = 2048
 
-  /** The histogram of a column of a table; None where the statistics have neither all its values nor bins. */
+  /** The histogram of a table's column; None if the statistics have neither all its values nor bins. */
   def fromSummary(
       dataType: DataType,
       row: SummaryRow,
@@ -144,7 +148,7 @@ object ColumnHistogram {
       def catalyst(value: Any) = CatalystValue.catalyst(value, dataType)
       val nans = row.nans.getOrElse(0L).toDouble
       val axis = Axis.between(dataType, row.lo.map(catalyst), row.hi.map(catalyst))
-      // What files left out of their lists may be most of a value's rows: its range tells more then.
+      // A value with a larger error than count: its range is the better estimate.
       val counted =
         withInfinities(listed, bins).filterNot(entry => isNaN(entry.value) || entry.error > entry.frequency)
       val singles = counted.map { entry =>
@@ -157,9 +161,9 @@ object ColumnHistogram {
         1.0,
         row.distinct.getOrElse(rest.toLong).toDouble - singles.length - (if (nans > 0) 1 else 0))
       val ranges = bins match {
-        case Some(known) if rest > 0 =>
-          val inBins = singles.filterNot(bucket => known.hasInfinities && isInfinite(bucket.lo))
-          residual(known, inBins, listed.forall(_.error == 0), axis, catalyst)
+        case Some(histogram) if rest > 0 =>
+          val inBins = singles.filterNot(bucket => histogram.hasInfinities && isInfinite(bucket.lo))
+          subtractSingles(histogram, inBins, listed.forall(_.error == 0), axis, catalyst)
         case _ => Array.empty[Bucket]
       }
       new ColumnHistogram(
@@ -171,19 +175,21 @@ object ColumnHistogram {
         isComplete)
     }
 
-  /** Values of which counts are kept, the infinite ones among them: they are in no bin. */
+  /** The listed values, and infinities with their counts: no bin has these. */
   private def withInfinities(
       listed: IndexedSeq[ValueCount],
       bins: Option[Histogram]): IndexedSeq[ValueCount] = {
     val infinite = for {
-      known <- bins.toSeq
-      (value, rows) <- Seq(Double.NegativeInfinity -> known.below, Double.PositiveInfinity -> known.above)
+      histogram <- bins.toSeq
+      (value, rows) <- Seq(
+        Double.NegativeInfinity -> histogram.below,
+        Double.PositiveInfinity -> histogram.above)
       if rows > 0
     } yield ValueCount(value, rows, 0, Map.empty)
     listed.filterNot(entry => infinite.exists(_.value == entry.value)) ++ infinite
   }
 
-  /** The histogram of data files by their bounds and counts: each is a bucket; of very many every n-th stands for n of them. */
+  /** The histogram from the bounds and counts of data files, a bucket a file; of many files, every n-th. */
   def fromFiles(
       dataType: DataType,
       summary: ColumnSummary,
@@ -200,11 +206,11 @@ object ColumnHistogram {
     } yield (f, lo, hi)
     if (counted.isEmpty || bounded.length < sampled.length || !filled.forall(summary.bounds.hasBoth)) None
     else {
-      val places = new Axis(dataType, Array.empty)
+      val axis = new Axis(dataType, Array.empty)
       val weight = filled.length.toDouble / math.max(1, sampled.length)
       val buckets = for ((f, lo, hi) <- bounded) yield {
-        val from = places.at(lo) - places.unit
-        val until = places.at(hi)
+        val from = axis.at(lo) - axis.unit
+        val until = axis.at(hi)
         val values = summary.rows(f) - summary.nulls(f) - math.max(0L, summary.nans(f))
         val rows = weight * math.max(1.0, values.toDouble)
         if (sizes.distinct(f) == 1 || lo == hi) Bucket.single(lo, until, rows)
@@ -212,7 +218,7 @@ object ColumnHistogram {
       }
       Some(new ColumnHistogram(
         dataType,
-        places,
+        axis,
         buckets.sorted(Bucket.order),
         stream(counted).mapToDouble(summary.nulls(_).toDouble).sum,
         stream(counted).mapToDouble(f => math.max(0L, summary.nans(f)).toDouble).sum,
@@ -225,34 +231,40 @@ object ColumnHistogram {
     Array.tabulate((files.length + step - 1) / step)(i => files(i * step))
   }
 
-  /** The bins without the values that have buckets of their own; these may have more rows if they are not `counted`. */
-  private def residual(
+  /**
+   * The buckets of bins without the values that have buckets of their own.
+   *
+   * @param areExact whether the counts of these values are exact
+   */
+  private def subtractSingles(
       bins: Histogram,
       singles: Array[Bucket],
-      counted: Boolean,
+      areExact: Boolean,
       axis: Axis,
       catalyst: Any => Any): Array[Bucket] = {
     val edges = bins.edges.map(catalyst)
-    val places = edges.map(axis.at)
+    val positions = edges.map(axis.at)
     var next = 0
     bins.counts.indices.iterator.map { i =>
+      val (from, until) = (positions(i), positions(i + 1))
+      val isLast = i + 1 == bins.counts.length
       var (rows, number) = (0.0, 0)
-      while (next < singles.length && (singles(next).from <= places(i + 1) || i + 1 == bins.counts.length)) {
+      while (next < singles.length && (singles(next).from <= until || isLast)) {
         rows += singles(next).rows
         number += 1
         next += 1
       }
-      val isListed = counted && axis.unit > 0 && number >= math.round((places(i + 1) - places(i)) / axis.unit)
-      val left = if (isListed) 0.0 else math.max(0.0, bins.counts(i) - rows)
-      val distinct = math.max(1.0, bins.distincts.lift(i).fold(left)(_.toDouble) - number)
-      if (bins.isLone(i)) Bucket.single(edges(i + 1), places(i + 1), left)
+      val areAllListed = areExact && axis.unit > 0 && number >= math.round((until - from) / axis.unit)
+      val remaining = if (areAllListed) 0.0 else math.max(0.0, bins.counts(i) - rows)
+      val distinct = math.max(1.0, bins.distincts.lift(i).fold(remaining)(_.toDouble) - number)
+      if (bins.isSingle(i)) Bucket.single(edges(i + 1), until, remaining)
       else Bucket(
         edges(i),
         edges(i + 1),
-        places(i),
-        places(i + 1),
-        left,
-        math.min(distinct, math.max(left, 1.0)))
+        from,
+        until,
+        remaining,
+        math.min(distinct, math.max(remaining, 1.0)))
     }.filter(_.rows > 0).toArray
   }
 

@@ -6,8 +6,9 @@ import org.metastore.spark.statistics.objects.{HistogramRow, SummaryRow}
 /**
  * The bins of a histogram: bin i holds `counts(i)` finite values from `edges(i)` to `edges(i + 1)`.
  *
- * @param below how many values are -Infinity: they have the first ranks
- * @param above how many values are Infinity: they have the last ranks
+ * @param errors for each edge, the number of ranks that it may be off
+ * @param below  the number of values that are -Infinity: they have the first ranks
+ * @param above  the number of values that are Infinity: they have the last ranks
  */
 final case class Histogram(
     edges: IndexedSeq[Any],
@@ -19,7 +20,7 @@ final case class Histogram(
   private val ends = counts.scanLeft(0L)(_ + _).tail
   private val finite: Long = counts.sum
 
-  /** How many values there are, infinite ones among them. */
+  /** The number of values, with infinite ones. */
   val number: Long = below + finite + above
 
   def hasInfinities: Boolean = below + above > 0
@@ -31,10 +32,10 @@ final case class Histogram(
     lowest ++ edges.drop(1).zip(counts) ++ highest
   }
 
-  /** Whether a bin is known to hold as many values as it says. */
+  /** Whether the count of a bin is exact. */
   def isExact(bin: Int): Boolean = Seq(bin, bin + 1).forall(errors.lift(_).contains(0L))
 
-  /** The histogram with fewer bins, each made of neighbours. */
+  /** The histogram with at most `bins` bins, each made of neighbours. */
   def coarsen(bins: Int): Histogram =
     if (bins >= counts.length) this
     else {
@@ -51,8 +52,8 @@ final case class Histogram(
     }
 
   /**
-   * The value of a rank, an infinite one perhaps: numbers are taken to be spread evenly over their bin, of others the nearer
-   * edge is taken.
+   * The value of a rank, which may be infinite. Numbers are assumed to be spread evenly over their bin; for
+   * other types the nearer edge is returned.
    */
   def at(rank: Long): Quantile =
     if (rank <= below) Quantile(Double.NegativeInfinity, Some(0))
@@ -60,18 +61,18 @@ final case class Histogram(
     else atFinite(rank - below)
 
   private def atFinite(rank: Long): Quantile = {
-    val place = ends.indexWhere(_ >= rank)
-    val count = counts(place)
-    val inside = rank - (ends(place) - count)
-    if (rank == 1) Quantile(edges(place), errors.headOption)
+    val bin = ends.indexWhere(_ >= rank)
+    val count = counts(bin)
+    val inside = rank - (ends(bin) - count)
+    if (rank == 1) Quantile(edges(bin), errors.headOption)
     else {
-      val value = if (isLone(place) || inside == count) edges(place + 1)
-      else within(edges(place), edges(place + 1), inside, count)
-      Quantile(value, Optional.when(errors.nonEmpty)(error(place, inside, count)))
+      val value = if (isSingle(bin) || inside == count) edges(bin + 1)
+      else interpolate(edges(bin), edges(bin + 1), inside, count)
+      Quantile(value, Optional.when(errors.nonEmpty)(error(bin, inside, count)))
     }
   }
 
-  /** About how many distinct values there are up to a rank of the finite ones: spread evenly over each bin. */
+  /** An estimate of the distinct values up to a rank of the finite values, spread evenly over each bin. */
   def distinctUpTo(rank: Long): Double = {
     var distinct = 0.0
     for (bin <- counts.indices) {
@@ -86,17 +87,17 @@ final case class Histogram(
   def percentiles: IndexedSeq[Any] =
     (0 to Histogram.Percent).map(i => at(Histogram.rankOf(i, number)).value)
 
-  private def error(place: Int, inside: Long, count: Long): Long = {
-    val (below, above) = (errors(place), errors(place + 1))
-    if (isLone(place)) Seq(below - inside + 1, above - (count - inside), 0L).max
+  private def error(bin: Int, inside: Long, count: Long): Long = {
+    val (below, above) = (errors(bin), errors(bin + 1))
+    if (isSingle(bin)) Seq(below - inside + 1, above - (count - inside), 0L).max
     else if (inside == count) above
-    else edges(place) match {
+    else edges(bin) match {
       case _: Array[Byte] => if (2 * inside > count) count - inside + above else inside + below
       case _ => math.max(inside + below, count - inside + above)
     }
   }
 
-  private def within(lower: Any, upper: Any, inside: Long, count: Long): Any = (lower, upper) match {
+  private def interpolate(lower: Any, upper: Any, inside: Long, count: Long): Any = (lower, upper) match {
     case (lo: Long, hi: Long) => (BigInt(lo) + ((BigInt(hi) - lo) * inside + count - 1) / count).toLong
     case (lo: Double, hi: Double) =>
       if ((hi - lo).isInfinite || (hi - lo).isNaN) hi
@@ -104,9 +105,9 @@ final case class Histogram(
     case (lo, hi) => if (2 * inside > count) hi else lo
   }
 
-  /** Whether a bin holds its upper edge alone. */
-  private[statistics] def isLone(place: Int): Boolean =
-    distincts.lift(place).contains(1L) || ((edges(place), edges(place + 1)) match {
+  /** Whether all values of a bin are its upper edge. */
+  private[statistics] def isSingle(bin: Int): Boolean =
+    distincts.lift(bin).contains(1L) || ((edges(bin), edges(bin + 1)) match {
       case (lo: Array[Byte], hi: Array[Byte]) => lo.sameElements(hi)
       case (lo, hi) => lo == hi
     })
@@ -117,16 +118,16 @@ final case class Histogram(
   }
 }
 
-/** The value of a rank, and by how many values that rank may be off; `None` where that is not known. */
+/** The value of a rank, and the number of ranks that it may be off; None if that is unknown. */
 final case class Quantile(value: Any, error: Option[Long])
 
 object Histogram {
   private val Percent = 100
 
-  /** The only kind of histograms that the format has. */
+  /** The only kind of histogram in the format. */
   val EquiHeight = "equi_height"
 
-  /** A stored histogram of a column, with the infinite values that no bin holds; None if it is of another kind. */
+  /** The stored histogram of a column, with the infinite values, which no bin holds; None for other kinds. */
   def fromRow(stored: HistogramRow, row: SummaryRow): Option[Histogram] = {
     val bins = stored.counts.length
     if (stored.kind != EquiHeight || bins == 0 || stored.edges.length != bins + 1) None
@@ -136,13 +137,13 @@ object Histogram {
     }
   }
 
-  /** The histogram of a column of which all values are infinite: it has no bins. */
+  /** The histogram of a column with only infinite values: it has no bins. */
   def fromInfinities(row: SummaryRow): Option[Histogram] = row.infinities.collect {
     case (below, above) if below + above > 0 && row.numbers.contains(below + above) =>
       Histogram(IndexedSeq.empty, IndexedSeq.empty, IndexedSeq.empty, IndexedSeq.empty, below, above)
   }
 
-  /** The percentiles of a column as bins: infinite values are in these. */
+  /** The percentiles of a column as bins, which include infinite values. */
   def fromPercentiles(row: SummaryRow): Option[Histogram] =
     if (row.percentiles.length < 2) None
     else {

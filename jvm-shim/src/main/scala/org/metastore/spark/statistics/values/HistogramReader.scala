@@ -10,13 +10,13 @@ import org.metastore.spark.statistics.objects.{
   ValueCount
 }
 
-/** Reads how the values of a column are spread over the rows of an analyzed snapshot. */
+/** Reads the histograms of an analyzed snapshot's columns. */
 private[statistics] final class HistogramReader(objects: ObjectReader) {
   import HistogramReader._
 
   private val rows = new RowReader(objects)
 
-  /** The histogram of a column; None where the statistics have neither its values nor bins. */
+  /** The histogram of a column; None if the statistics have neither its values nor bins. */
   def histogram(
       snapshot: Snapshot,
       column: Int,
@@ -26,13 +26,13 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
       s"histogram:${summary.name}:${summary.footerSha256}:$column:${dataType.catalogString}",
       _.fold(16L)(_.weight)) {
       for {
-        row <- rowOf(summary, column)(ObjectRows.summary)
+        row <- readRow(summary, column)(ObjectRows.summary)
         listed = readValues(snapshot, column, row, dataType)
         histogram <- ColumnHistogram.fromSummary(dataType, row, listed, bins(snapshot, column, row))
       } yield histogram
     }
 
-  /** The reads with which histograms of some columns begin: of footers, and with these of the whole of small objects. */
+  /** The first reads for histograms of some columns: footers, which also bring the whole of small objects. */
   def firstReads(snapshot: Snapshot, columns: Seq[Int]): Seq[() => ParquetFooter] = {
     val refs = mutable.LinkedHashSet.empty[ObjectRef]
     for (column <- columns) {
@@ -42,18 +42,20 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
     for (ref <- refs.toSeq) yield () => objects.footer(ref)
   }
 
-  /** The row of a column in an object that has one a column. */
-  private def rowOf[T](ref: ObjectRef, column: Int)(make: ObjectRow => T): Option[T] =
+  /** Reads the row of a column from an object with one row a column. */
+  private def readRow[T](ref: ObjectRef, column: Int)(make: ObjectRow => T): Option[T] =
     rows.rows(ref, _.groupsOf(Set(column)), _.int("column").contains(column))(make).headOption
 
   private def bins(snapshot: Snapshot, column: Int, row: SummaryRow): Option[Histogram] =
     if (row.frequencies.contains("complete") && row.distinct.exists(_ <= MostValues)) None
     else {
-      val stored = snapshot.histograms.flatMap(rowOf(_, column)(ObjectRows.histogram))
+      val stored = snapshot.histograms.flatMap(readRow(_, column)(ObjectRows.histogram))
       stored.flatMap(Histogram.fromRow(_, row)).orElse(Histogram.fromPercentiles(row))
     }
 
-  /** The values with counts: of very many the most frequent ones, of lists that are cut by hashes the first ten. */
+  /**
+   * Reads values with counts: the most frequent of many; only one row group of lists that are cut by hashes.
+   */
   private def readValues(
       snapshot: Snapshot,
       column: Int,
@@ -74,9 +76,9 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
       few: Boolean): IndexedSeq[ValueCount] = {
     val field = ValueCountReader.fieldOf(dataType)
     val groups = objects.footer(ref).groupsOf(Set(column)).filter(_ == 0 || !few)
-    val found = IndexedSeq.newBuilder[ValueCount]
-    var left = MostValues
-    for (group <- groups if left > 0)
+    val result = IndexedSeq.newBuilder[ValueCount]
+    var remaining = MostValues
+    for (group <- groups if remaining > 0)
       RowGroup.read(objects, ref, group, Seq("column", field, "frequency", "error")) { part =>
         val columns = part.longs("column", -1)
         val counts = part.longs("frequency", 0)
@@ -86,15 +88,15 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
           case "value_double" => part.doubles(field)
           case _ => part.longs(field, 0)
         }
-        val places = columns.indices.filter(i => columns(i) == column).take(left)
-        left -= places.length
-        val filled = places.filter(values(_) != null)
-        found ++= filled.map(i => ValueCount(values(i), counts(i), errors(i), Map.empty))
+        val indices = columns.indices.filter(i => columns(i) == column).take(remaining)
+        remaining -= indices.length
+        for (i <- indices if values(i) != null)
+          result += ValueCount(values(i), counts(i), errors(i), Map.empty)
       }
-    found.result()
+    result.result()
   }
 }
 
 private object HistogramReader {
-  private val MostValues = 1 << 15 // of a column, for estimates
+  private val MostValues = 1 << 15 // for the estimates of one column
 }

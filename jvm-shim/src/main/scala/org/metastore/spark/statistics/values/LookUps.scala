@@ -9,18 +9,18 @@ import org.metastore.spark.reason.Optional
 /**
  * Values that are looked up in a column.
  *
- * @param values  no two are the same
- * @param rows    how many rows each stands for: of those drawn, or of all
- * @param isWhole whether there are no others
+ * @param values     different values
+ * @param rows       the number of rows that each stands for: drawn rows, or all rows with the value
+ * @param isComplete whether the column has no other values
  */
-final case class LookUps(values: IndexedSeq[Any], rows: IndexedSeq[Long], isWhole: Boolean) {
+final case class LookUps(values: IndexedSeq[Any], rows: IndexedSeq[Long], isComplete: Boolean) {
 
-  /** Maps and filters the values; None if none is left. */
+  /** Converts the values, and drops those without a result; None if no value remains. */
   def collect(convert: Any => Option[Any]): Option[LookUps] = {
     val (converted, weights) =
       (for ((value, weight) <- values.zip(rows); other <- convert(value)) yield other -> weight).unzip
     Optional.when(converted.nonEmpty) {
-      LookUps(converted, weights, isWhole && converted.length == values.length)
+      LookUps(converted, weights, isComplete && converted.length == values.length)
     }
   }
 
@@ -32,7 +32,7 @@ final case class LookUps(values: IndexedSeq[Any], rows: IndexedSeq[Long], isWhol
     }
     val mean = weighted(_.toDouble)
     val spread = weighted(count => (count - mean) * (count - mean))
-    (mean, if (isWhole) 0.0 else math.sqrt(spread / rows.sum))
+    (mean, if (isComplete) 0.0 else math.sqrt(spread / rows.sum))
   }
 }
 
@@ -42,15 +42,15 @@ object LookUps {
   val Most = 32
 
   private val Steps = 1 << 16
-  private val Stride = 40503 // the golden section of them
+  private val Stride = 40503 // the golden section of `Steps`
 
   /** Look-ups of these values; each stands for as many rows as it occurs. */
-  def fromValues(values: Seq[Any]): LookUps = counted(values.map(_ -> 1L), isWhole = false)
+  def fromValues(values: Seq[Any]): LookUps = counted(values.map(_ -> 1L), isComplete = false)
 
-  /** All values of a histogram where they are few, else the values of rows that are drawn, one of each part of the sorted rows. */
-  def ofRows(bins: Histogram): LookUps = {
-    lazy val all = counted(bins.upperEnds, isWhole = true)
-    if (bins.counts.indices.forall(bins.isLone) && all.values.length <= Most) all
+  /** All values of a histogram if they are few; else those of `Most` rows, spread over the sorted rows. */
+  def fromHistogram(bins: Histogram): LookUps = {
+    lazy val all = counted(bins.upperEnds, isComplete = true)
+    if (bins.counts.indices.forall(bins.isSingle) && all.values.length <= Most) all
     else {
       val (ends, counts) = bins.upperEnds.unzip
       val sums = counts.scanLeft(0L)(_ + _).tail.toArray
@@ -62,16 +62,18 @@ object LookUps {
     }
   }
 
-  // At even ranks the ends of files that have equally many rows would never be met, or always.
+  // Not evenly spaced: files with equal numbers of rows end at evenly spaced ranks too.
   private def rank(draw: Int, rows: Long): Long =
     (BigInt(draw * Steps + (draw * Stride + Steps / 2) % Steps) * rows / (Most * Steps)).toLong + 1
 
-  private def counted(drawn: Seq[(Any, Long)], isWhole: Boolean): LookUps = {
-    val found = mutable.LinkedHashMap.empty[Any, (Any, Long)]
-    for ((value, rows) <- drawn)
-      found(identity(value)) = (value, rows + found.get(identity(value)).fold(0L)(_._2))
-    val (values, rows) = found.values.toIndexedSeq.unzip
-    LookUps(values, rows, isWhole)
+  private def counted(drawn: Seq[(Any, Long)], isComplete: Boolean): LookUps = {
+    val counts = mutable.LinkedHashMap.empty[Any, (Any, Long)]
+    for ((value, rows) <- drawn) {
+      val (_, before) = counts.getOrElse(identity(value), (value, 0L))
+      counts(identity(value)) = (value, rows + before)
+    }
+    val (values, rows) = counts.values.toIndexedSeq.unzip
+    LookUps(values, rows, isComplete)
   }
 
   private def identity(value: Any): Any = value match {

@@ -2,7 +2,7 @@ package org.metastore.spark.statistics.values
 
 import org.metastore.spark.statistics.objects.{ObjectReader, ObjectRef, RanksRef, RowReader}
 
-/** Looks up which value stands at a rank, in `table-ranks` objects. */
+/** Looks up the value at a rank, in `table-ranks` objects. */
 private[statistics] final class RankReader(objects: ObjectReader, rows: RowReader) {
 
   /** See [[StatisticsStore.quantiles]]. */
@@ -32,7 +32,7 @@ private[statistics] final class RankReader(objects: ObjectReader, rows: RowReade
     firstFrom(part, column, rank, groups(part, column))
   }
 
-  /** The value of the first row from a rank on, by halving the row groups that may have it. */
+  /** The first value at a rank or above it: halves the row groups that may have it. */
   private def firstFrom(ref: ObjectRef, column: Int, rank: Long, groups: IndexedSeq[Int]): Option[Any] =
     if (groups.isEmpty) None
     else {

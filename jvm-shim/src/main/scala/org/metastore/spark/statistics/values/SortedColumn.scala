@@ -5,9 +5,8 @@ import org.metastore.spark.statistics.columns.{CatalystValue, FileSummary, TypeP
 import org.metastore.spark.statistics.objects.{Encoding, Values}
 
 /**
- * A column of rows that are sorted by it as Spark sorts: nulls first, NaN last.
- *
- * Of a histogram ends of runs lie evenly in their bins, those of texts at the edges of these.
+ * A column whose rows are sorted by it as Spark sorts: nulls first, NaN last. Rows are assumed to be spread
+ * evenly over a bucket; for texts the bounds are the bucket's ends.
  */
 private[spark] final class SortedColumn(column: ColumnHistogram) {
   import SortedColumn._
@@ -16,18 +15,18 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
   private val order: Ordering[Any] =
     (a, b) => CatalystValue.point(a, dataType).compare(0, CatalystValue.point(b, dataType), 0)
 
-  // Different values may share a place on the axis.
+  // Different values may have one position on the axis.
   private val buckets = if (column.isComplete) column.buckets.sortBy(_.lo)(order) else column.buckets
 
-  /** Rows before the nulls, before each bucket, before NaN, and all. */
+  /** The number of rows before the nulls, before each bucket and before NaN, and of all rows. */
   private val sums: Array[Double] = (column.nulls +: buckets.map(_.rows) :+ column.nans).scanLeft(0.0)(_ + _)
 
-  /** The statistics of some of `rows` rows, by their places in the order. */
+  /** The statistics of a run of the `rows` sorted rows. */
   def run(from: Long, until: Long, rows: Long): SortedRun = {
     val parts = partsOf(from, until, rows)
-    val (values, others) = parts.partition(part => part.item > 0 && part.item <= buckets.length)
+    val (values, nullsAndNaN) = parts.partition(part => part.item > 0 && part.item <= buckets.length)
     def count(item: Int) = {
-      val rows = for (part <- others if part.item == item) yield part.rows
+      val rows = for (part <- nullsAndNaN if part.item == item) yield part.rows
       Some(rows.sum)
     }
     val ends = values.flatMap(endsOf)
@@ -44,16 +43,18 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
       None,
       None)
     val inside = parts match {
-      case Seq(part) if others.nonEmpty || buckets(part.item - 1).isSingle =>
-        Some((part.from, part.until, part.of))
+      case Seq(part) if nullsAndNaN.nonEmpty || buckets(part.item - 1).isSingle =>
+        Some((part.from, part.until, part.total))
       case _ => None
     }
     new SortedRun(summary, Optional.when(column.isComplete)(listed(values)), inside)
   }
 
-  /** How many of at most so many files of equally many rows, in their order, have a value between their bounds. */
+  /**
+   * The number of files with a value within their bounds, if `rows` rows are split evenly into `most` files.
+   */
   def filesWith(value: Any, most: Int, rows: Long): Int = {
-    val files = math.min(most.toLong, rows).toInt // none is empty
+    val files = math.min(most.toLong, rows).toInt // no file is empty
     def at(file: Int): Long = (BigInt(rows) * file / files).toLong
     def first(test: FileSummary => Boolean): Int = {
       var (low, high) = (0, files)
@@ -64,7 +65,7 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
       }
       low
     }
-    // Runs without bounds are nulls, which come first, or NaN, which come last.
+    // A run without bounds has only nulls, which come first, or only NaN, which come last.
     def isNaN(run: FileSummary) = run.nans.exists(_ > 0)
     val until = first(run => run.lo.fold(isNaN(run))(order.gt(_, value)))
     val from = first(run => run.hi.fold(isNaN(run))(order.gteq(_, value)))
@@ -73,18 +74,18 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
 
   private def partsOf(from: Long, until: Long, rows: Long): Seq[Part] = {
     val scale = if (sums.last > 0) rows / sums.last else 0.0
-    def place(item: Int): Long =
+    def firstRow(item: Int): Long =
       if (item + 1 == sums.length) rows
       else math.min(rows, math.round(sums(item) * scale))
     var (low, high) = (0, sums.length - 2)
     while (low < high) {
       val middle = (low + high) / 2
-      if (place(middle + 1) > from) high = middle else low = middle + 1
+      if (firstRow(middle + 1) > from) high = middle else low = middle + 1
     }
-    val items = Iterator.range(low, sums.length - 1).takeWhile(place(_) < until)
+    val items = Iterator.range(low, sums.length - 1).takeWhile(firstRow(_) < until)
     val parts = items.map { item =>
-      val begin = place(item)
-      val end = place(item + 1)
+      val begin = firstRow(item)
+      val end = firstRow(item + 1)
       Part(item, math.max(from, begin) - begin, math.min(until, end) - begin, end - begin)
     }
     parts.filter(_.rows > 0).toList
@@ -92,12 +93,12 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
 
   private def endsOf(part: Part): Seq[Any] = {
     val bucket = buckets(part.item - 1)
-    def at(place: Long, outward: Any) =
-      if (place == 0) bucket.lo
-      else if (place == part.of) bucket.hi
-      else Bucket.middle(bucket.lo, bucket.hi, place.toDouble / part.of).getOrElse(outward)
+    def valueAt(row: Long, default: Any) =
+      if (row == 0) bucket.lo
+      else if (row == part.total) bucket.hi
+      else Bucket.middle(bucket.lo, bucket.hi, row.toDouble / part.total).getOrElse(default)
     if (bucket.isSingle) Seq(bucket.lo)
-    else Seq(at(part.from, bucket.lo), at(part.until, bucket.hi))
+    else Seq(valueAt(part.from, bucket.lo), valueAt(part.until, bucket.hi))
   }
 
   private def listed(values: Seq[Part]): Values = {
@@ -110,8 +111,8 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
 
 private object SortedColumn {
 
-  /** Rows of the `item`-th of nulls, buckets and NaN, by their places among the `of` that it has. */
-  private final case class Part(item: Int, from: Long, until: Long, of: Long) {
+  /** A part of the `total` rows of an item: the nulls, a bucket, or NaN. */
+  private final case class Part(item: Int, from: Long, until: Long, total: Long) {
     def rows: Long = until - from
   }
 }
@@ -119,8 +120,8 @@ private object SortedColumn {
 /**
  * Consecutive rows of a sorted column.
  *
- * @param listed all of their values but NULL and NaN, sorted, where they are known
- * @param inside where they have one value: their places among the rows with it, and how many these are
+ * @param listed all values but NULL and NaN, sorted, if they are known
+ * @param inside for rows with one value: their range among all rows with it, and the number of all these rows
  */
 private[spark] final class SortedRun(
     val summary: FileSummary,

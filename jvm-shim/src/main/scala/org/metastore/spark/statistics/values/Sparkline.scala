@@ -1,12 +1,12 @@
 package org.metastore.spark.statistics.values
 
-/** The shape of a distribution in a few characters: `format/sparkline.py` says how, and draws the same. */
+/** Draws the shape of a distribution in a few characters, as `format/sparkline.py` does. */
 object Sparkline {
   private val Levels = "▁▂▃▄▅▆▇█"
   private val Bars = 10
   private val FewestValues = 3
 
-  /** Bars for equally wide ranges of finite values; `None` where values are no numbers. */
+  /** Draws bars for equally wide ranges of finite values; None if the values are no numbers. */
   def draw(percentiles: IndexedSeq[Any]): Option[String] = {
     val areIntegers = percentiles.headOption.exists(_.isInstanceOf[Long])
     val values = percentiles.collect {
@@ -17,7 +17,7 @@ object Sparkline {
     else drawBars(countEvenly(inner(values.sorted, areIntegers), areIntegers))
   }
 
-  /** The values without the least and the greatest; of a few integers each has its bar. */
+  /** The values without the least and the greatest; all values if they are few integers, one for each bar. */
   private def inner(values: IndexedSeq[Double], areIntegers: Boolean): IndexedSeq[Double] = {
     val areFew = areIntegers && values.last - values.head < Bars
     if (areFew) values else values.slice(1, values.length - 1)

@@ -15,11 +15,13 @@ import org.metastore.spark.statistics.objects.{
   UnsignedOrder, ValueHash
 }
 
-/** Reads lists of values and bloom filters of single columns. What does not add up says nothing. */
+/** Reads lists of values and bloom filters of a column. Files with contradictory counts have no list. */
 private[statistics] final class ValueCountReader(objects: ObjectReader) {
   import ValueCountReader._
 
-  /** How many values each data file of a block has in a column, null excluded, where all are listed; -1 elsewhere. */
+  /**
+   * The number of values that are not NULL in each data file of a block; -1 if not all of them are listed.
+   */
   def listedValueCounts(block: Block, column: Int, summary: ObjectRef): CacheEntry[Array[Long]] =
     CacheEntry[Array[Long]](
       key("listed", summary, s":$column"),
@@ -31,16 +33,16 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
 
   def footer(ref: ObjectRef): CacheEntry[ParquetFooter] = objects.cachedFooter(ref)
 
-  /** The lists of a column in an object, by ordinal of the data file in it. */
+  /** The lists of a column in an object, by the ordinal of the data file. */
   def lists(ref: ObjectRef, column: Int, dataType: DataType, counted: Boolean): CacheEntry[ValueCountLists] =
     CacheEntry[ValueCountLists](key(if (counted) "counts" else "lists", ref, s":$column"), _.weight)(
       readLists(ref, column, dataType, counted))
 
-  /** As `lists`, for the bloom filters. */
+  /** The bloom filters of a column in an object, by the ordinal of the data file. */
   def blooms(ref: ObjectRef, column: Int): CacheEntry[ValueCountLists] =
     CacheEntry[ValueCountLists](key("blooms", ref, s":$column"), _.weight)(readBlooms(ref, column))
 
-  /** How many rows and bytes are read for the lists of a column. */
+  /** The number of rows and bytes to read for the lists of a column. */
   def sizeOfLists(footer: ParquetFooter, column: Int, dataType: DataType): ReadSize =
     sizeOf(footer, column, fieldOf(dataType))
 
@@ -65,9 +67,8 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
           val kinds = span.scatter(rows.bytes("frequencies"))
           val counts = span.scatter(rows.longs("rows", -1), -1)
           val nulls = span.scatter(rows.longs("nulls", -1), -1)
-          val complete =
-            kinds.indices.filter(file => Arrays.equals(kinds(file), Complete) && nulls(file) >= 0)
-          complete.foreach(file => out(file) = counts(file) - nulls(file))
+          for (file <- kinds.indices if Arrays.equals(kinds(file), Complete) && nulls(file) >= 0)
+            out(file) = counts(file) - nulls(file)
         }
       }
     out
@@ -79,13 +80,13 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
       dataType: DataType,
       counted: Boolean): ValueCountLists = {
     val field = fieldOf(dataType)
-    val found = mutable.HashMap.empty[Int, ListBuilder]
+    val lists = mutable.HashMap.empty[Int, ListBuilder]
     val fields = Seq("column", "file", field, "frequency")
     for (group <- objects.footer(ref).groupsOf(Set(column)))
       RowGroup.read(objects, ref, group, fields) { rows =>
         val (files, frequencies) = (rows.longs("file", -1), rows.longs("frequency", 0))
         val builder =
-          (file: Long) => found.getOrElseUpdate(Math.toIntExact(file), ListBuilder(dataType, counted))
+          (file: Long) => lists.getOrElseUpdate(Math.toIntExact(file), ListBuilder(dataType, counted))
         val add: (Int, Int) => Unit =
           if (field == Bytes) {
             val values = rows.bytes(field)
@@ -99,28 +100,31 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
           builder(files(from)).count(frequencies.slice(from, until))
         }
       }
-    ValueCountLists.from(for ((file, list) <- found) yield (file, list.result(), list.total))
+    ValueCountLists.from(for ((file, list) <- lists) yield (file, list.result(), list.total))
   }
 
-  /** How often a value occurs in the data files of an object whose lists have it, by their ordinals there. */
+  /** The number of rows with a value, by the ordinals of the data files in an object whose lists have it. */
   def frequencies(ref: ObjectRef, column: Int, dataType: DataType, point: Values): Map[Int, Long] = {
     val field = fieldOf(dataType)
     val fields = Seq("column", "file", field, "frequency")
-    objects.footer(ref).groupsOf(Set(column)).flatMap(RowGroup.read(objects, ref, _, fields) { rows =>
-      val columns = rows.longs("column", -1)
-      val files = rows.longs("file", -1)
-      val counts = rows.longs("frequency", 0)
-      val isPoint: Int => Boolean = point match {
-        case _: Values.Longs =>
-          val values = Values.Longs(rows.longs(field, 0))
-          values.isIn(point, _)
-        case _: Values.Bytes =>
-          val values = Values.Bytes(rows.bytes(field).map(inOrder(_, dataType)))
-          i => values.array(i) != null && values.isIn(point, i)
+    val frequencies = Map.newBuilder[Int, Long]
+    for (group <- objects.footer(ref).groupsOf(Set(column)))
+      RowGroup.read(objects, ref, group, fields) { rows =>
+        val columns = rows.longs("column", -1)
+        val files = rows.longs("file", -1)
+        val counts = rows.longs("frequency", 0)
+        val isPoint: Int => Boolean = point match {
+          case _: Values.Longs =>
+            val values = Values.Longs(rows.longs(field, 0))
+            values.isIn(point, _)
+          case _: Values.Bytes =>
+            val values = Values.Bytes(rows.bytes(field).map(inOrder(_, dataType)))
+            i => values.array(i) != null && values.isIn(point, i)
+        }
+        for (i <- columns.indices if columns(i) == column && isPoint(i))
+          frequencies += files(i).toInt -> counts(i)
       }
-      val places = columns.indices.filter(i => columns(i) == column && isPoint(i))
-      places.map(i => files(i).toInt -> counts(i))
-    }).toMap
+    frequencies.result()
   }
 
   private def readBlooms(ref: ObjectRef, column: Int): ValueCountLists = {
@@ -130,8 +134,8 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
       val columns = rows.longs("column", -1)
       val files = rows.longs("file", -1)
       val bits = rows.bytes(Bloom)
-      val places = columns.indices.filter(i => columns(i) == column && isBloom(bits(i)))
-      places.map(i => (Math.toIntExact(files(i)), new FileValues.Bloom(bits(i)), -1L))
+      val indices = columns.indices.filter(i => columns(i) == column && isBloom(bits(i)))
+      indices.map(i => (Math.toIntExact(files(i)), new FileValues.Bloom(bits(i)), -1L))
     })
     ValueCountLists.from(filters)
   }
@@ -143,8 +147,8 @@ private[statistics] object ValueCountReader {
   private val CountFields = Seq("column", "file", "rows", "nulls", "frequencies")
   private val Complete = "complete".getBytes
 
-  private def key(what: String, ref: ObjectRef, of: String = ""): String =
-    s"$what:${ref.name}:${ref.footerSha256}$of"
+  private def key(kind: String, ref: ObjectRef, suffix: String = ""): String =
+    s"$kind:${ref.name}:${ref.footerSha256}$suffix"
 
   /** The column of lists that holds values of a type. */
   def fieldOf(dataType: DataType): String = TypePromotion.encoding(dataType) match {
@@ -162,18 +166,18 @@ private[statistics] object ValueCountReader {
     bits != null && bits.length >= BlockSplitBloomFilter.LOWER_BOUND_BYTES && Integer.bitCount(
       bits.length) == 1
 
-  /** Rows of the column that stand together and belong to one data file. */
+  /** The runs of consecutive rows of the column with one data file. */
   private def runs(columns: Array[Long], files: Array[Long], column: Int): Seq[(Int, Int)] = {
-    val found = Seq.newBuilder[(Int, Int)]
+    val spans = Seq.newBuilder[(Int, Int)]
     var from = 0
     while (from < columns.length) {
       var until = from + 1
       while (until < columns.length && columns(until) == columns(from) && files(until) == files(from))
         until += 1
-      if (columns(from) == column) found += from -> until
+      if (columns(from) == column) spans += from -> until
       from = until
     }
-    found.result()
+    spans.result()
   }
 }
 
@@ -183,7 +187,7 @@ private[statistics] final case class ReadSize(rows: Long, bytes: Long)
 /** The values of one column in the data files of an object, by their ordinals there. */
 private[statistics] final class ValueCountLists(values: Array[FileValues], totals: Array[Long]) {
 
-  /** The values of a data file; None where there are none, or not for so many rows. */
+  /** The values of a data file; None if there are none, or if they are not of `total` rows. */
   def read(file: Int, total: Long): Option[FileValues] =
     if (file < values.length && totals(file) == total) Option(values(file)) else None
 
@@ -192,12 +196,12 @@ private[statistics] final class ValueCountLists(values: Array[FileValues], total
 
 private[statistics] object ValueCountLists {
 
-  /** @param found ordinal, values and total of each file */
-  def from(found: Iterable[(Int, FileValues, Long)]): ValueCountLists = {
-    val length = if (found.isEmpty) 0 else found.map(_._1).max + 1
+  /** @param lists ordinal, values and number of rows of each file */
+  def from(lists: Iterable[(Int, FileValues, Long)]): ValueCountLists = {
+    val length = if (lists.isEmpty) 0 else lists.map(_._1).max + 1
     val values = new Array[FileValues](length)
     val totals = new Array[Long](length)
-    for ((file, list, total) <- found) {
+    for ((file, list, total) <- lists) {
       values(file) = list
       totals(file) = total
     }
@@ -216,7 +220,7 @@ private sealed abstract class ListBuilder(counted: Boolean) {
   def add(values: Array[Array[Byte]], from: Int, until: Int): Unit =
     throw new IllegalArgumentException("its values are bytes")
 
-  /** How many rows have each of the values that were added last. */
+  /** Adds the number of rows for each of the values that were added last. */
   final def count(rows: Array[Long]): Unit = {
     total += rows.sum
     if (counted) frequencies ++= rows
@@ -224,51 +228,51 @@ private sealed abstract class ListBuilder(counted: Boolean) {
 
   final def result(): FileValues =
     if (counted) new FileValues.Counted(CountedValues(values(), frequencies.result()))
-    else lookedUp()
+    else forLookUps()
 
-  /** The values as they were added. */
+  /** The values in the order in which they were added. */
   protected def values(): Values
 
   /** The values for look-ups. */
-  protected def lookedUp(): FileValues
+  protected def forLookUps(): FileValues
 }
 
 private object ListBuilder {
   def apply(dataType: DataType, counted: Boolean): ListBuilder =
-    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) new OfBytes(dataType, counted)
-    else new OfLongs(counted)
+    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) new BytesBuilder(dataType, counted)
+    else new LongsBuilder(counted)
 
-  private final class OfLongs(counted: Boolean) extends ListBuilder(counted) {
-    private val found = Array.newBuilder[Long]
+  private final class LongsBuilder(counted: Boolean) extends ListBuilder(counted) {
+    private val added = Array.newBuilder[Long]
 
-    override def add(values: Array[Long], from: Int, until: Int): Unit = found ++= values.slice(from, until)
+    override def add(values: Array[Long], from: Int, until: Int): Unit = added ++= values.slice(from, until)
 
-    override protected def values(): Values = Values.Longs(found.result())
+    override protected def values(): Values = Values.Longs(added.result())
 
-    override protected def lookedUp(): FileValues = {
-      val sorted = found.result()
+    override protected def forLookUps(): FileValues = {
+      val sorted = added.result()
       Arrays.sort(sorted)
       new FileValues.Sorted(Values.Longs(sorted))
     }
   }
 
-  /** Many values are looked up by their hashes alone. */
-  private final class OfBytes(dataType: DataType, counted: Boolean) extends ListBuilder(counted) {
-    private val found = mutable.ArrayBuffer.empty[Array[Byte]]
+  /** Builds a list of byte strings; many of them are looked up by their hashes alone. */
+  private final class BytesBuilder(dataType: DataType, counted: Boolean) extends ListBuilder(counted) {
+    private val added = mutable.ArrayBuffer.empty[Array[Byte]]
 
     override def add(values: Array[Array[Byte]], from: Int, until: Int): Unit =
-      for (i <- from until until) found += ValueCountReader.inOrder(values(i), dataType)
+      for (i <- from until until) added += ValueCountReader.inOrder(values(i), dataType)
 
-    override protected def values(): Values = Values.Bytes(found.toArray)
+    override protected def values(): Values = Values.Bytes(added.toArray)
 
-    override protected def lookedUp(): FileValues =
-      if (found.length <= MostTexts) {
-        val sorted = found.toArray
+    override protected def forLookUps(): FileValues =
+      if (added.length <= MostTexts) {
+        val sorted = added.toArray
         Arrays.sort(sorted, UnsignedOrder.comparator)
         new FileValues.Sorted(Values.Bytes(sorted))
       } else {
         val hash = new ValueHash(dataType)
-        val sorted = found.iterator.map(hash.ofBytes).toArray
+        val sorted = added.iterator.map(hash.ofBytes).toArray
         Arrays.sort(sorted)
         new FileValues.HashList(sorted)
       }
@@ -290,7 +294,7 @@ private[statistics] final class ListValues(dataType: DataType, files: collection
 
   override def listed(file: Int): Option[Values] = files.get(file).flatMap(_.listed)
 
-  override def evidence(file: Int): Option[ValueEvidence] = files.get(file).map(_.known)
+  override def evidence(file: Int): Option[ValueEvidence] = files.get(file).map(_.evidence)
 }
 
 /** The values of a column in one data file: all of them listed, or a bloom filter. */
@@ -307,7 +311,7 @@ private[statistics] sealed trait FileValues {
   /** All values with the number of rows of each, if they are in memory. */
   def counted: Option[CountedValues] = None
 
-  def known: ValueEvidence
+  def evidence: ValueEvidence
 
   /** Bytes in memory. */
   def weight: Long
@@ -320,25 +324,25 @@ private[statistics] object FileValues {
     override def lack(points: Values, hashes: => Array[Long]): Boolean = points.areOutOf(values)
     override def within(points: Values): Boolean = values.length <= points.length && values.areIn(points)
     override def listed: Option[Values] = Some(values)
-    override def known: ValueEvidence = ValueEvidence.InList(values.length)
+    override def evidence: ValueEvidence = ValueEvidence.InList(values.length)
     override def weight: Long = values.weight
   }
 
-  /** All values with the number of rows of each: not for look-ups. */
+  /** All values with the number of rows of each; not for look-ups. */
   final class Counted(all: CountedValues) extends FileValues {
     override def lack(points: Values, hashes: => Array[Long]): Boolean = false
     override def within(points: Values): Boolean = false
     override def counted: Option[CountedValues] = Some(all)
-    override def known: ValueEvidence = ValueEvidence.InList(all.counts.length)
+    override def evidence: ValueEvidence = ValueEvidence.InList(all.counts.length)
     override def weight: Long = all.values.weight + 8L * all.counts.length
   }
 
-  /** Hashes of byte strings: a value with another hash is not among them. */
+  /** The hashes of all values, which are byte strings: a value with another hash is not in the file. */
   final class HashList(sorted: Array[Long]) extends FileValues {
     override def lack(points: Values, hashes: => Array[Long]): Boolean =
       Values.Longs(hashes).areOutOf(Values.Longs(sorted))
     override def within(points: Values): Boolean = false
-    override def known: ValueEvidence = ValueEvidence.InList(sorted.length)
+    override def evidence: ValueEvidence = ValueEvidence.InList(sorted.length)
     override def weight: Long = 24 + 8L * sorted.length
   }
 
@@ -350,7 +354,7 @@ private[statistics] object FileValues {
     }
 
     override def within(points: Values): Boolean = false
-    override def known: ValueEvidence = ValueEvidence.InFilter
+    override def evidence: ValueEvidence = ValueEvidence.InFilter
     override def weight: Long = 24L + bits.length
   }
 }

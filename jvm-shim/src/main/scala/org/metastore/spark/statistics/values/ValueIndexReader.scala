@@ -1,5 +1,7 @@
 package org.metastore.spark.statistics.values
 
+import java.lang.Long.compareUnsigned
+
 import org.apache.parquet.column.impl.ColumnReadStoreImpl
 import org.apache.parquet.example.data.simple.convert.GroupRecordConverter
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
@@ -13,14 +15,14 @@ import org.metastore.spark.statistics.objects.{
   Values
 }
 
-/** A row group of an object with lists that tell where values live. */
+/** A row group of an object with the data files of each value. */
 private[statistics] final case class PostingRowGroup(ref: ObjectRef, group: Int, size: ReadSize)
 
-/** Reads where the values of a column live: `table-frequencies` of a column in a snapshot's distribution. */
+/** Reads the data files of each value of a column, from `table-frequencies` of a snapshot's distribution. */
 private[statistics] final class ValueIndexReader(objects: ObjectReader) {
   import ValueIndexReader._
 
-  /** By data file of a snapshot: the number of its rows that the lists of a column cover, -1: unknown. */
+  /** The number of rows that the lists of a column cover, by data file of a snapshot; -1 if unknown. */
   def coveredRows(ref: ObjectRef, column: Int, files: Int): Array[Long] = {
     val out = Fill.longs(files, -1)
     for (group <- objects.footer(ref).groupsOf(Set(column)))
@@ -33,23 +35,20 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
     out
   }
 
-  /** The row groups of an object in which values of a column may be. */
+  /** The row groups of an object that may have values of a column. */
   def groups(
       ref: ObjectRef,
       column: Int,
       dataType: DataType,
       hashes: Option[Array[Long]]): Seq[PostingRowGroup] = objects.asDamage(ref) {
     val footer = objects.footer(ref)
-    val of = footer.groupsOf(Set(column))
-    val chosen = (hashes, footer.leastHashes) match {
-      case (Some(asked), Some(least)) =>
-        of.indices.filter { i =>
-          val until = if (i + 1 < of.size) least(of(i + 1)) else MostHash
-          asked.exists(hash => unsigned(least(of(i)), hash) <= 0 && unsigned(hash, until) <= 0)
-        }.map(of(_))
-      case _ => of
+    val groups = footer.groupsOf(Set(column))
+    val selected = (hashes, footer.leastHashes) match {
+      case (Some(some), Some(least)) =>
+        groups.indices.filter(mayHaveHash(some, least, groups, _)).map(groups)
+      case _ => groups
     }
-    chosen.map { group =>
+    selected.map { group =>
       val chunks = leavesOf(footer, dataType).map(footer.chunk(group, _))
       PostingRowGroup(ref, group, ReadSize(chunks.map(_.values).sum, chunks.map(_.length).sum))
     }
@@ -77,19 +76,19 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
       footer.schema,
       "")
     val entries = lists.map(new ListEntries(store, _))
-    val built = new Builder(files)
+    val builder = new Builder(files)
     for (row <- 0 until rows) {
-      val wanted = row >= from && row < until
-      if (wanted) built.next()
+      val isOfColumn = row >= from && row < until
+      if (isOfColumn) builder.next()
       val (files, counts, everywhere) = (entries.head.next(), entries(1).next(), entries(2).next())
       if (files.length != counts.length)
         throw new IllegalArgumentException("a map has other keys than values")
-      if (wanted) {
-        for (i <- files.indices) built.place(files(i), counts(i))
-        for (i <- everywhere.indices if everywhere(i) != 0) built.place(i, everywhere(i))
+      if (isOfColumn) {
+        for (i <- files.indices) builder.add(files(i), counts(i))
+        for (i <- everywhere.indices if everywhere(i) != 0) builder.add(i, everywhere(i))
       }
     }
-    built.result(values)
+    builder.result(values)
   }
 
   private def valuesOf(pages: ChunkPages, rows: Int, from: Int, until: Int, dataType: DataType): Values =
@@ -111,7 +110,7 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
       MapValue,
       ListElement).map(footer.leafAt)
 
-  /** The place of the rows of a column, which stand together. */
+  /** The first and the last row of a column, exclusive; its rows are consecutive. */
   private def span(columns: Array[Long], column: Int): (Int, Int) = {
     val from = columns.indexOf(column.toLong)
     if (from < 0) (0, 0)
@@ -135,17 +134,17 @@ private object ValueIndexReader {
     private val leaf = pages.leaf
     private val reader = store.getColumnReader(leaf)
     private val isInt = leaf.getPrimitiveType.getPrimitiveTypeName == PrimitiveTypeName.INT32
-    private var left = pages.getTotalValueCount
+    private var remaining = pages.getTotalValueCount
     private val none = Array.emptyLongArray
     if (leaf.getMaxRepetitionLevel != 1) throw new IllegalArgumentException("its lists are none")
 
     def next(): Array[Long] = {
-      if (left == 0) throw new IllegalArgumentException("columns differ in length")
+      if (remaining == 0) throw new IllegalArgumentException("columns differ in length")
       val level = reader.getCurrentDefinitionLevel
       if (level == leaf.getMaxDefinitionLevel) {
-        val found = Array.newBuilder[Long]
-        do found += entry() while (left > 0 && reader.getCurrentRepetitionLevel > 0)
-        found.result()
+        val entries = Array.newBuilder[Long]
+        do entries += entry() while (remaining > 0 && reader.getCurrentRepetitionLevel > 0)
+        entries.result()
       } else {
         if (level > 1) throw new IllegalArgumentException("a list has an entry without a value")
         consume()
@@ -164,21 +163,33 @@ private object ValueIndexReader {
 
     private def consume(): Unit = {
       reader.consume()
-      left -= 1
+      remaining -= 1
     }
   }
 
-  private def unsigned(one: Long, other: Long): Int = java.lang.Long.compareUnsigned(one, other)
+  /**
+   * Whether the hashes in a row group, from its least one to that of the next group, include one of `hashes`.
+   */
+  private def mayHaveHash(
+      hashes: Array[Long],
+      least: Int => Long,
+      groups: Seq[Int],
+      i: Int): Boolean = {
+    val first = least(groups(i))
+    val last = if (i + 1 < groups.size) least(groups(i + 1)) else MostHash
+    hashes.exists(hash => compareUnsigned(first, hash) <= 0 && compareUnsigned(hash, last) <= 0)
+  }
 
-  /** Puts the rows together. */
+  /** Builds the lists of a row group, value by value. */
   private final class Builder(number: Int) {
     private val starts = Array.newBuilder[Int]
     private val (files, counts) = (Array.newBuilder[Int], Array.newBuilder[Long])
     private var entries = 0
 
+    /** Begins the list of the next value. */
     def next(): Unit = starts += entries
 
-    def place(file: Long, count: Long): Unit = {
+    def add(file: Long, count: Long): Unit = {
       if (file >= number) throw new IllegalArgumentException(s"a value is in file $file of $number")
       files += file.toInt
       counts += count
