@@ -25,7 +25,8 @@ import org.metastore.spark.sql.{
 class SessionExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     TableFunctions.register()
-    addParser(extensions)
+    val isAnalyzerRule = EarlyRules.inject(extensions, new AnalyzableColumnsRule(_))
+    addParser(extensions, runsColumnsRule = !isAnalyzerRule)
     addAnalyzerRules(extensions)
     addOptimizerRules(extensions)
     addPlannerStrategies(extensions)
@@ -37,19 +38,23 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     WarmUp.begin()
   }
 
-  /** Statements of ours. Our parser is the outermost: parsers of other extensions lose parameter markers. */
-  private def addParser(extensions: SparkSessionExtensions): Unit = {
-    val rulesMayRunEarly = EarlyRules.inject(extensions, new AnalyzableColumnsRule(_))
-    if (rulesMayRunEarly) extensions.injectParser((_, delegate) => MetastoreParser(delegate))
-    else
+  /**
+   * Adds our parser. It is the outermost: parsers of other extensions lose parameter markers.
+   *
+   * @param runsColumnsRule whether it runs AnalyzableColumnsRule: some Sparks have no place for an early rule
+   */
+  private def addParser(extensions: SparkSessionExtensions, runsColumnsRule: Boolean): Unit = {
+    if (runsColumnsRule)
       extensions.injectParser((session, delegate) =>
         MetastoreParser(delegate, new AnalyzableColumnsRule(session).apply))
+    else extensions.injectParser((_, delegate) => MetastoreParser(delegate))
+    // Spark applies registered extensions first and listed ones afterwards: the last one listed is outermost.
     OutermostParser.list()
   }
 
   private def addAnalyzerRules(extensions: SparkSessionExtensions): Unit = {
     // Before names are resolved: Spark's own error for a data source would come first. For the same reason
-    // AnalyzableColumnsRule runs here, which `addParser` injects; the two rules change different plans.
+    // AnalyzableColumnsRule runs here, which `apply` injects; the two rules change different plans.
     EarlyRules.inject(extensions, new DataSourceErrorRule(_))
     // While names are resolved: Spark refuses ANALYZE of a V2 table once its name is resolved.
     extensions.injectResolutionRule(new AnalyzeRule(_))
