@@ -35,7 +35,7 @@ final class MetastoreException(
    * The error with the argument's name in the user's call, if it is about `inner`, its name in a called
    * function.
    */
-  def ofArgument(inner: String, argument: String): MetastoreException =
+  def withArgument(inner: String, argument: String): MetastoreException =
     if (!facts.get("argument").contains(inner)) this
     else new MetastoreException(
       code,
@@ -63,8 +63,8 @@ object MetastoreException {
       detail: String = "",
       columns: String = "",
       caveat: String = ""): MetastoreException = {
-    val wanted = if (columns.isEmpty) "ALL COLUMNS" else s"COLUMNS $columns"
-    val command = s"ANALYZE TABLE $inStatements COMPUTE STATISTICS FOR $wanted"
+    val columnClause = if (columns.isEmpty) "ALL COLUMNS" else s"COLUMNS $columns"
+    val command = s"ANALYZE TABLE $inStatements COMPUTE STATISTICS FOR $columnClause"
     val line = s"$table has no statistics$detail.$caveat Run: $command"
     new MetastoreException(
       "METASTORE_NO_STATISTICS",
@@ -148,10 +148,10 @@ object MetastoreException {
     Some(cause))
 
   /** A failure that is nobody's mistake: memory of the driver, or a class that another version lacks. */
-  def failed(asked: String, cause: Throwable): MetastoreException = new MetastoreException(
+  def failed(subject: String, cause: Throwable): MetastoreException = new MetastoreException(
     "METASTORE_FAILED",
-    s"$asked cannot be answered: ${cause.getClass.getName}: ${toldBy(cause)}.",
-    Map("table" -> asked),
+    s"$subject cannot be answered: ${cause.getClass.getName}: ${toldBy(cause)}.",
+    Map("table" -> subject),
     Some(cause))
 
   def invalidArgument(argument: String, reason: String, hint: String = ""): MetastoreException =
@@ -186,10 +186,11 @@ object MetastoreException {
   def sourceNotFound(driverPythons: Seq[String], cause: Throwable): MetastoreException = {
     val variable =
       if (sys.env.contains("PYSPARK_DRIVER_PYTHON")) "PYSPARK_DRIVER_PYTHON" else "PYSPARK_PYTHON"
-    val asked = sys.env.getOrElse(variable, "python3")
+    val workersPython = sys.env.getOrElse(variable, "python3")
     val origin =
-      if (sys.env.contains(variable)) s"$variable=$asked" else s"$asked of the PATH, for $variable is not set"
-    val other = driverPythons.find(_ != asked).getOrElse("python3")
+      if (sys.env.contains(variable)) s"$variable=$workersPython"
+      else s"$workersPython of the PATH, for $variable is not set"
+    val other = driverPythons.find(_ != workersPython).getOrElse("python3")
     new MetastoreException(
       "METASTORE_INVALID_SETTING",
       s"Spark finds no data source metastore: it asks the Python of its workers ($origin), which does not have pyspark-metastore. " +
@@ -226,36 +227,36 @@ object MetastoreException {
       Some(cause))
 
   /** A read did not end in time: storage or a catalog hangs. */
-  def timedOut(asked: String, limitMillis: Long): MetastoreException =
+  def timedOut(subject: String, limitMillis: Long): MetastoreException =
     new MetastoreException(
       "METASTORE_STORE_NOT_READABLE",
-      s"The statistics of $asked could not be read: there was no answer within $limitMillis ms. " +
+      s"The statistics of $subject could not be read: there was no answer within $limitMillis ms. " +
         "Where it only takes longer, set spark.metastore.read.timeout.",
-      Map("table" -> asked, "limit" -> s"$limitMillis ms"))
+      Map("table" -> subject, "limit" -> s"$limitMillis ms"))
 
   /** The error that our Python raised, if an error of Spark quotes it in a line. */
   def fromPython(wrapped: Exception): Option[MetastoreException] = wrapped match {
-    case known: MetastoreException => Some(known)
-    case other => Option(other.getMessage).flatMap(Raised.findFirstMatchIn).map(found =>
-        new MetastoreException(found.group(1), found.group(2), Map.empty))
+    case ours: MetastoreException => Some(ours)
+    case other => Option(other.getMessage).flatMap(Raised.findFirstMatchIn).map(quoted =>
+        new MetastoreException(quoted.group(1), quoted.group(2), Map.empty))
   }
 
   /** Spark's error about a query, without the plan that it prints below. */
-  def withoutPlan(said: AnalysisException): AnalysisException =
-    if (said.getMessage == said.getSimpleMessage) said
-    else firstLine(said) match {
-      case Said(code, text) => new MetastoreException(code, text.stripSuffix(";"), Map.empty)
-      case _ => said
+  def withoutPlan(error: AnalysisException): AnalysisException =
+    if (error.getMessage == error.getSimpleMessage) error
+    else firstLine(error) match {
+      case SparkError(code, text) => new MetastoreException(code, text.stripSuffix(";"), Map.empty)
+      case _ => error
     }
 
-  private val Said = raw"\[([A-Z0-9_.]+)\] (.*)".r
+  private val SparkError = raw"\[([A-Z0-9_.]+)\] (.*)".r
   private val Raised = raw"metastore\.errors\.\w+: \[(METASTORE_[A-Z_]+)\] ([^\n]*)".r
 
   private def near(parts: Seq[String], names: Seq[String]): String = {
     val like = NearNames.find(parts.last, names)
-    def whole(some: Seq[String]) = some.map(name => SqlName(parts.init :+ name))
-    if (like.isEmpty) NearNames.listNames(whole(names))
-    else NearNames.phraseSuggestion(whole(like))
+    def fullNames(lastParts: Seq[String]) = lastParts.map(name => SqlName(parts.init :+ name))
+    if (like.isEmpty) NearNames.listNames(fullNames(names))
+    else NearNames.phraseSuggestion(fullNames(like))
   }
 
   /** The first line of an exception and of its first cause, without a full stop. */

@@ -36,10 +36,10 @@ object DiffFunction extends TableFunction("diff") {
       val current = after(session, call)
       val statement =
         DiffStatement(call.text("table"), snapshot(old), snapshot(current), added, distributions)
-      val ofSummaries = if (added) Nil else differences(old, current)
+      val summaryRows = if (added) Nil else differences(old, current)
       Some { () =>
         val fromPython = AttachedPython.run(session, statement).elements.asScala.map(toRow)
-        sortByChange(ofSummaries ++ fromPython)
+        sortByChange(summaryRows ++ fromPython)
       }
     }
   }
@@ -70,14 +70,14 @@ object DiffFunction extends TableFunction("diff") {
     val current = Indexed.by(after)(_.columnName)
     val names = after.map(_.columnName) ++ before.map(_.columnName).filterNot(current.contains)
     val inBoth = names.filter(name => old.contains(name) && current.contains(name))
-    val ofTable = TableMeasures.flatMap(tableChange(_, inBoth.map(old), inBoth.map(current)))
-    val ofColumns = for {
+    val tableChanges = TableMeasures.flatMap(tableChange(_, inBoth.map(old), inBoth.map(current)))
+    val columnRows = for {
       name <- names
       measure <- measures
-      row <- columnChange(name, measure, old.get(name), current.get(name), ofTable)
+      row <- columnChange(name, measure, old.get(name), current.get(name), tableChanges)
     } yield row
-    val changesOfTable = for (change <- ofTable if change.before != change.after) yield change.toRow
-    changesOfTable ++ ofColumns
+    val tableRows = for (change <- tableChanges if change.before != change.after) yield change.toRow
+    tableRows ++ columnRows
   }
 
   /** A measure of the whole table in both snapshots. */
@@ -106,11 +106,15 @@ object DiffFunction extends TableFunction("diff") {
       measure: String,
       before: Option[SummaryLine],
       after: Option[SummaryLine],
-      ofTable: Seq[TableChange]): Option[InternalRow] = {
+      tableChanges: Seq[TableChange]): Option[InternalRow] = {
     val textBefore = before.flatMap(_.text(measure))
     val textAfter = after.flatMap(_.text(measure))
     val isSame = textBefore == textAfter || isNoise(measure, before, after)
-    if (isSame || isShownByTable(measure, textBefore, textAfter, ofTable)) None
+    val tableChange = tableChanges.find(_.measure == measure)
+    val isShownByTable = tableChange.exists { change =>
+      isOfNewOrDroppedColumn(textBefore, textAfter) || isTableChange(change, textBefore, textAfter)
+    }
+    if (isSame || isShownByTable) None
     else {
       val change =
         for ((first, second) <- numbers(measure, before, after)) yield second - first
@@ -130,36 +134,37 @@ object DiffFunction extends TableFunction("diff") {
       second <- current.number(measure)
     } yield (first, second)
 
-  /** Whether the table's row shows what a row of a column would, or the row would only show that the column is new or gone. */
-  private def isShownByTable(
-      measure: String,
-      before: Option[String],
-      after: Option[String],
-      ofTable: Seq[TableChange]): Boolean =
-    ofTable.find(_.measure == measure).exists { change =>
-      val isChangeOfTable =
-        before.contains(change.before.toString) && after.contains(change.after.toString)
-      before.isEmpty || after.isEmpty || isChangeOfTable
-    }
+  /**
+   * Whether only one of two snapshots has the measure: a row would show no more than a new or dropped column.
+   */
+  private def isOfNewOrDroppedColumn(before: Option[String], after: Option[String]): Boolean =
+    before.isEmpty || after.isEmpty
 
-  /** Changes of the whole table first, then the largest changes, then those that are no numbers. */
+  /** Whether a column has the same change as the table, which a row of its own shows. */
+  private def isTableChange(change: TableChange, before: Option[String], after: Option[String]): Boolean =
+    before.contains(change.before.toString) && after.contains(change.after.toString)
+
+  /**
+   * Sorts changes of the table to the front, then the largest changes of columns, then those without a
+   * number.
+   */
   private def sortByChange(rows: Seq[InternalRow]): Seq[InternalRow] = {
-    val (ofTable, others) = rows.partition(_.isNullAt(0))
-    val (numbers, texts) = others.partition(!_.isNullAt(Change))
-    ofTable ++ numbers.sortBy(row => -shareOfChange(row)) ++ texts
+    val (tableRows, columnRows) = rows.partition(_.isNullAt(0))
+    val (numbers, texts) = columnRows.partition(!_.isNullAt(Change))
+    tableRows ++ numbers.sortBy(row => -shareOfChange(row)) ++ texts
   }
 
   /** A change as a share of the larger of both values; a change of a distribution is a share already. */
   private def shareOfChange(row: InternalRow): Double = {
     val change = math.abs(row.getDouble(Change))
-    val whole = math.max(magnitude(row, Before), magnitude(row, After))
-    if (whole == 0) change else change / whole
+    val larger = math.max(magnitude(row, Before), magnitude(row, After))
+    if (larger == 0) change else change / larger
   }
 
   /** The absolute number of a cell; 0 if it is no number. */
-  private def magnitude(row: InternalRow, place: Int): Double =
-    if (row.isNullAt(place)) 0
-    else Try(math.abs(row.getUTF8String(place).toString.toDouble)).getOrElse(0)
+  private def magnitude(row: InternalRow, ordinal: Int): Double =
+    if (row.isNullAt(ordinal)) 0
+    else Try(math.abs(row.getUTF8String(ordinal).toString.toDouble)).getOrElse(0)
 
   /** Whether a change is so small that another order of the same rows may cause it. */
   private def isNoise(measure: String, before: Option[SummaryLine], after: Option[SummaryLine]): Boolean =
@@ -176,7 +181,7 @@ object DiffFunction extends TableFunction("diff") {
     val values = call.value("table").map("table" -> _) ++ call.value(at).map("at" -> _)
     val arguments = new Arguments(SummaryFunction, values.toMap)
     try SummaryFunction.rows(session, arguments).map(new SummaryLine(_))
-    catch { case error: MetastoreException => throw error.ofArgument("at", at) }
+    catch { case error: MetastoreException => throw error.withArgument("at", at) }
   }
 
   /** A row of `metastore.summary`, its fields by name. */
@@ -198,10 +203,10 @@ object DiffFunction extends TableFunction("diff") {
         dataType <- Times.get(columnType)
         average <- Option(value(field).value)
       } yield {
-        val whole = math.floor(average.asInstanceOf[Double])
+        val number = math.floor(average.asInstanceOf[Double])
         val literal =
-          if (dataType == DateType) Literal(whole.toInt, dataType)
-          else Literal(whole.toLong, dataType)
+          if (dataType == DateType) Literal(number.toInt, dataType)
+          else Literal(number.toLong, dataType)
         Arguments.cast(literal, StringType).toString
       }
 
@@ -221,9 +226,9 @@ object DiffFunction extends TableFunction("diff") {
     private def columnType: String = String.valueOf(Arguments.cast(value("column_type"), StringType))
 
     private def value(field: String): Literal = {
-      val place = SummaryFunction.schema.fieldIndex(field)
-      val dataType = SummaryFunction.schema(place).dataType
-      Literal(row.get(place, dataType), dataType)
+      val ordinal = SummaryFunction.schema.fieldIndex(field)
+      val dataType = SummaryFunction.schema(ordinal).dataType
+      Literal(row.get(ordinal, dataType), dataType)
     }
   }
 

@@ -7,6 +7,7 @@ import scala.util.Try
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, EqualTo, Literal}
+import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnLayout, ColumnResolver, FileSets, FilterCompiler}
@@ -16,7 +17,7 @@ import org.metastore.spark.statistics.columns.{
   CatalystValue, ColumnSummary, FileList, FileSetStatistics, TypePromotion
 }
 import org.metastore.spark.statistics.objects.{FileKey, HistogramRow, Snapshot, SummaryRow}
-import org.metastore.spark.statistics.values.{Histogram, LookUps}
+import org.metastore.spark.statistics.values.{ColumnHistogram, Histogram, LookUps}
 import org.metastore.spark.tables.{Catalogs, DataFile, FormatDescription, Leaf, TableFormats}
 
 /**
@@ -35,49 +36,50 @@ object LayoutFunction extends TableFunction("layout") {
     val keys = context.liveFiles(snapshot).map(_.key).toIndexedSeq
     val files = FileList.fromKeys(keys)
     val statistics = context.planning(MetastoreConf().readTimeoutMillis)
-    val kept = new KeptValues(context, snapshot)
+    val stored = new StoredValues(context, snapshot)
     val advice = new SortAdvice(session, context, snapshot, statistics, keys)
     val rows = for {
       group <- leaves.grouped(AtOnce)
-      known = statistics.forFiles(files, group.map(leaf => leaf.key -> leaf.dataType))
-      lookUps = kept.lookUps(group)
+      summaries = statistics.forFiles(files, group.map(leaf => leaf.key -> leaf.dataType))
+      lookUps = stored.lookUps(group)
       leaf <- group
-    } yield row(leaf, known, lookUps.get(leaf.key), advice)
+    } yield row(leaf, summaries, lookUps.get(leaf.key), advice)
     rows.toList
   }
 
   private def row(
       leaf: Leaf,
-      known: FileSetStatistics,
-      kept: Option[LookUps],
+      summaries: FileSetStatistics,
+      stored: Option[LookUps],
       advice: SortAdvice): InternalRow = {
     val described = for {
-      column <- known.column(leaf.key, leaf.dataType).toOption
+      column <- summaries.column(leaf.key, leaf.dataType).toOption
       layout <- ColumnLayout.fromSummary(column)
-    } yield describe(leaf, known, column, layout, kept, advice)
+    } yield describe(leaf, summaries, column, layout, stored, advice)
     described.getOrElse(ResultRow.row(leaf.name, None, None, None, None, None))
   }
 
   private def describe(
       leaf: Leaf,
-      known: FileSetStatistics,
+      summaries: FileSetStatistics,
       column: ColumnSummary,
       layout: ColumnLayout,
-      kept: Option[LookUps],
+      stored: Option[LookUps],
       advice: SortAdvice): InternalRow = {
     val (depth, share) = (layout.overlapDepth, layout.sortedShare)
-    kept.orElse(ofBounds(column)) match {
+    stored.orElse(boundsAsValues(column)) match {
       case None => ResultRow.row(leaf.name, None, depth, share, None, None)
       case Some(values) =>
-        val read = filesRead(leaf, known, column, values)
-        val (mean, error) = values.average(read.map(_.cardinality))
-        val statement = if (share == 1) None else advice.advise(leaf, known, column, values, read)
+        val read = filesRead(leaf, summaries, column, values)
+        val lookUps = ColumnLookUps(leaf, summaries, column, values, read)
+        val (mean, error) = lookUps.averageFiles
+        val statement = if (share == 1) None else advice.advise(lookUps)
         ResultRow.row(leaf.name, mean, depth, share, statement, error)
     }
   }
 
   /** The least and the greatest values of some files, for a column without stored values. */
-  private def ofBounds(summary: ColumnSummary): Option[LookUps] = {
+  private def boundsAsValues(summary: ColumnSummary): Option[LookUps] = {
     val ends =
       for {
         file <- ColumnLayout.sample(summary, LookUps.Most / 2)
@@ -89,21 +91,21 @@ object LayoutFunction extends TableFunction("layout") {
   /** For each value the files that may hold it, of those with statistics. */
   private def filesRead(
       leaf: Leaf,
-      known: FileSetStatistics,
+      summaries: FileSetStatistics,
       column: ColumnSummary,
       values: LookUps): IndexedSeq[BitSet] = {
     val attribute = AttributeReference(leaf.name, leaf.dataType)()
     val resolver: ColumnResolver = (_, _) => Some(leaf.key)
     values.values.map { value =>
       val condition = EqualTo(attribute, Literal(value, leaf.dataType))
-      val verdicts = FilterCompiler.compile(Seq(condition), resolver).evaluate(known)
+      val verdicts = FilterCompiler.compile(Seq(condition), resolver).evaluate(summaries)
       FileSets.where(column.length)(file => column.hasStatistics(file) && verdicts.isKept(file))
     }
   }
 }
 
 /** The values of columns that an analyzed snapshot stores. */
-private final class KeptValues(context: TableContext, snapshot: Snapshot) {
+private final class StoredValues(context: TableContext, snapshot: Snapshot) {
   private val rows: Map[String, SummaryRow] = context.rowsByKey(snapshot)
 
   /** Values to look up by the columns' keys: all histograms are read at once. */
@@ -111,11 +113,11 @@ private final class KeptValues(context: TableContext, snapshot: Snapshot) {
     val ordinals = Indexed.set(leaves.flatMap(leaf => rows.get(leaf.key)))(_.column)
     val histograms =
       snapshot.histograms.fold(Map.empty[Int, HistogramRow])(context.store.histograms(_, ordinals))
-    val found = for {
+    val byKey = for {
       leaf <- leaves
       values <- lookUps(leaf, histograms)
     } yield leaf.key -> values
-    found.toMap
+    byKey.toMap
   }
 
   /** Values as Catalyst's internal ones, without texts that may be the beginning of longer ones. */
@@ -130,6 +132,24 @@ private final class KeptValues(context: TableContext, snapshot: Snapshot) {
       Optional.when(text.isWhole(edge, row))(CatalystValue.catalyst(edge, leaf.dataType))
     }
   } yield values
+}
+
+/**
+ * Look-ups of values of one column.
+ *
+ * @param summaries the statistics of the table's data files
+ * @param column    the column in these statistics
+ * @param read      the files that a look-up of each value reads now
+ */
+private final case class ColumnLookUps(
+    leaf: Leaf,
+    summaries: FileSetStatistics,
+    column: ColumnSummary,
+    values: LookUps,
+    read: IndexedSeq[BitSet]) {
+
+  /** The average number of files that a look-up reads, with its error. */
+  def averageFiles: (Double, Double) = values.average(read.map(_.cardinality))
 }
 
 /** Advises to rewrite a table in the order of a column, where look-ups would then read half as many files. */
@@ -150,50 +170,52 @@ private final class SortAdvice(
 
   private lazy val partitions: Seq[Array[Int]] = live.toSeq.flatMap(SortedFiles.partitions)
 
-  /** @param read the files that a look-up of each value reads now */
-  def advise(
-      leaf: Leaf,
-      known: FileSetStatistics,
-      column: ColumnSummary,
-      values: LookUps,
-      read: IndexedSeq[BitSet]): Option[String] = for {
-    text <- statement(leaf)
-    if values.average(read.map(_.cardinality))._1 >= WorthSorting // one file is read at the least
-    files <- live
-    described = partitions.map(_.filter(column.hasStatistics(_))).filter(_.nonEmpty)
-    if described.exists(_.length > 1)
-    key = leaf.key -> leaf.dataType
-    histogram <- statistics.histograms(snapshot, Seq(key)).get(key)
-    sorted = new SortedFiles(
-      List(key -> histogram),
-      known,
-      files,
-      described.size > 1 || described.exists(_.length < files.length))
-    if isWorth(values, read, described, sorted)
-  } yield text
+  /** The statement that sorts the table by a column; None if it is not worth it. */
+  def advise(lookUps: ColumnLookUps): Option[String] = {
+    val text = statement(lookUps.leaf)
+    // A look-up in a sorted table reads one file at the least.
+    def readsEnough = lookUps.averageFiles._1 >= WorthSorting
+    if (text.isDefined && readsEnough && live.exists(isWorth(lookUps, _))) text
+    else None
+  }
+
+  /** Whether look-ups would read half as many files if the table were sorted by their column. */
+  private def isWorth(lookUps: ColumnLookUps, files: IndexedSeq[DataFile]): Boolean = {
+    val described = partitions.map(_.filter(lookUps.column.hasStatistics(_))).filter(_.nonEmpty)
+    val isPartitioned = described.size > 1 || described.exists(_.length < files.length)
+    if (!described.exists(_.length > 1)) false
+    else histogram(lookUps.leaf).exists { column =>
+      isWorth(lookUps, described, new SortedFiles(List(column), lookUps.summaries, files, isPartitioned))
+    }
+  }
+
+  private def histogram(leaf: Leaf): Option[((String, DataType), ColumnHistogram)] = {
+    val key = leaf.key -> leaf.dataType
+    statistics.histograms(snapshot, Seq(key)).get(key).map(key -> _)
+  }
 
   private def isWorth(
-      values: LookUps,
-      read: IndexedSeq[BitSet],
+      lookUps: ColumnLookUps,
       partitions: Seq[Array[Int]],
       sorted: SortedFiles): Boolean = {
-    val (several, lone) = partitions.partition(_.length > 1)
+    val ColumnLookUps(_, _, _, values, read) = lookUps
+    val (rewritten, singleFiles) = partitions.partition(_.length > 1)
     val unchanged = new BitSet
-    for (files <- lone) unchanged.set(files.head)
-    var readsNow = 0.0
-    var readsSorted = 0.0
+    for (files <- singleFiles) unchanged.set(files.head)
+    var readNow = 0.0
+    var readAfter = 0.0
     for ((rows, files) <- values.rows.zip(read)) {
-      readsNow += rows.toDouble * files.cardinality
-      readsSorted += rows.toDouble * FileSets.both(files, unchanged).cardinality
+      readNow += rows.toDouble * files.cardinality
+      readAfter += rows.toDouble * FileSets.both(files, unchanged).cardinality
     }
-    val most = readsNow / WorthSorting
+    val mostAfter = readNow / WorthSorting
     // The loop may stop early: once the sum is too large, it stays so.
-    for (files <- several if readsSorted <= most) {
+    for (files <- rewritten if readAfter <= mostAfter) {
       lazy val filesWith = sorted.filesWith(files)
       for (value <- values.values.indices if files.exists(read(value).get(_)))
-        readsSorted += values.rows(value).toDouble * math.max(1, filesWith(values.values(value)))
+        readAfter += values.rows(value).toDouble * math.max(1, filesWith(values.values(value)))
     }
-    readsSorted <= most
+    readAfter <= mostAfter
   }
 
   private def statement(leaf: Leaf): Option[String] = {

@@ -16,7 +16,7 @@ import org.metastore.spark.tables.DataFile
  */
 private[sql] final class SortedFiles(
     columns: List[((String, DataType), ColumnHistogram)],
-    known: FileSetStatistics,
+    statistics: FileSetStatistics,
     live: IndexedSeq[DataFile],
     isPartitioned: Boolean) {
 
@@ -36,15 +36,15 @@ private[sql] final class SortedFiles(
   }
 
   private def sort(files: Array[Int]): List[SortedColumn] =
-    for ((column, whole) <- columns)
-      yield new SortedColumn(if (isPartitioned) ofPartition(column, whole, files) else whole)
+    for ((column, histogram) <- columns)
+      yield new SortedColumn(if (isPartitioned) partitionHistogram(column, histogram, files) else histogram)
 
   private def runsOf(sorted: List[SortedColumn], from: Long, until: Long, rows: Long): List[SortedRun] =
     sorted match {
-      case first :: others =>
+      case first :: next =>
         val run = first.run(from, until, rows)
         val inside = run.inside match {
-          case Some((begin, end, of)) => runsOf(others, begin, end, of)
+          case Some((begin, end, all)) => runsOf(next, begin, end, all)
           case None => Nil
         }
         run :: inside
@@ -54,7 +54,7 @@ private[sql] final class SortedFiles(
   private def liveRows(files: Array[Int]): Long = {
     var sum = 0L
     for (file <- files) {
-      val rows = math.max(0L, live(file).rows.getOrElse(known.rows(file)))
+      val rows = math.max(0L, live(file).rows.getOrElse(statistics.rows(file)))
       val deleted = live(file).deletedRows.getOrElse(0L)
       sum += math.max(0L, rows - deleted)
     }
@@ -64,28 +64,28 @@ private[sql] final class SortedFiles(
   /**
    * The table's values between the bounds of the files of a partition; all of them where bounds are unknown.
    */
-  private def ofPartition(
+  private def partitionHistogram(
       column: (String, DataType),
-      whole: ColumnHistogram,
-      files: Array[Int]): ColumnHistogram = known.column(column._1, column._2) match {
+      table: ColumnHistogram,
+      files: Array[Int]): ColumnHistogram = statistics.column(column._1, column._2) match {
     case Right(summary) if files.forall(file => summary.hasStatistics(file) && summary.nulls(file) >= 0) =>
-      between(summary, whole, files)
-    case _ => whole
+      between(summary, table, files)
+    case _ => table
   }
 
   private def between(
       summary: ColumnSummary,
-      whole: ColumnHistogram,
+      table: ColumnHistogram,
       files: Array[Int]): ColumnHistogram = {
     val filled = files.filter(file => summary.nulls(file) < summary.rows(file))
     val los = filled.flatMap(CatalystValue.lo(summary, _))
     val his = filled.flatMap(CatalystValue.hiNumber(summary, _))
     val nulls = files.map(summary.nulls(_)).sum.toDouble
     val nans = files.map(file => math.max(0L, summary.nans(file))).sum.toDouble
-    def placed(value: Any) = whole.axis.at(value) -> value
-    if (los.length < filled.length || his.length < filled.length) whole
-    else if (filled.isEmpty) whole.withBuckets(Array.empty, nulls, nans)
-    else whole.between(los.map(placed).minBy(_._1), his.map(placed).maxBy(_._1), nulls, nans)
+    def placed(value: Any) = table.axis.at(value) -> value
+    if (los.length < filled.length || his.length < filled.length) table
+    else if (filled.isEmpty) table.withBuckets(Array.empty, nulls, nans)
+    else table.between(los.map(placed).minBy(_._1), his.map(placed).maxBy(_._1), nulls, nans)
   }
 }
 
@@ -93,7 +93,7 @@ private[sql] object SortedFiles {
 
   /** The ordinals of the data files of each partition. */
   def partitions(files: IndexedSeq[DataFile]): Seq[Array[Int]] = {
-    val places = files.indices.groupBy(files(_).partition)
-    places.values.map(_.toArray).toSeq
+    val ordinals = files.indices.groupBy(files(_).partition)
+    ordinals.values.map(_.toArray).toSeq
   }
 }

@@ -11,7 +11,7 @@ import org.metastore.spark.explain.{ExplainQuery, QueryScans}
 import org.metastore.spark.pruning.{
   DeletedRows, EvaluationAllowance, FileSets, FilterCompiler, LimitedFiles, PruningFilter, ScanDecision
 }
-import org.metastore.spark.reason.{Indexed, MetastoreException, Reason, ReasonCode}
+import org.metastore.spark.reason.{Indexed, MetastoreException, Optional, Reason, ReasonCode}
 import org.metastore.spark.statistics.InMemoryStatistics
 import org.metastore.spark.statistics.columns.{FileList, FileSetStatistics}
 import org.metastore.spark.statistics.values.{ColumnHistogram, SortedRun}
@@ -75,10 +75,10 @@ object WhatIfFunction extends TableFunction("whatif") {
       decision: ScanDecision,
       imagine: Imagination): Either[MetastoreException, Prospect] =
     try decision.outcome match {
-        case Left(why) if why.code == ReasonCode.AnsweredByFormat =>
-          Right(Prospect(Some(0), why.sentence, isExact = true))
-        case Left(why) if !Prospect.isPlain(why) =>
-          Left(MetastoreException.unsupportedTable(decision.table, why.sentence))
+        case Left(reason) if reason.code == ReasonCode.AnsweredByFormat =>
+          Right(Prospect(Some(0), reason.sentence, isExact = true))
+        case Left(reason) if !Prospect.hadNothingToPruneBy(reason) =>
+          Left(MetastoreException.unsupportedTable(decision.table, reason.sentence))
         case _ => scans.tableOf(decision) match {
             case Some(table) => Right(imagine(decision, TableContext.open(session, decision.table, table)))
             case None => Left(MetastoreException.noStatistics(decision.table, decision.table))
@@ -99,9 +99,9 @@ private final case class Prospect(files: Option[Long], method: String, isExact: 
 private object Prospect {
 
   /** Whether a scan was not pruned only because there was nothing to choose files by. */
-  def isPlain(why: Reason): Boolean = plain.contains(why.code)
+  def hadNothingToPruneBy(reason: Reason): Boolean = nothingToPruneBy.contains(reason.code)
 
-  private val plain = Set(
+  private val nothingToPruneBy = Set(
     ReasonCode.NoFilter,
     ReasonCode.NothingToPrune,
     ReasonCode.NoStatistics,
@@ -110,14 +110,14 @@ private object Prospect {
 
   /** The number of files that a scan reads now, or None if its files were not listed. */
   def now(decision: ScanDecision): Option[Long] = decision.outcome match {
-    case Left(why) if decision.files.length == 0 && why.code != ReasonCode.AnsweredByFormat => None
+    case Left(reason) if decision.files.length == 0 && reason.code != ReasonCode.AnsweredByFormat => None
     case _ => Some(decision.after.toLong)
   }
 
   /** The prospect of a scan that failed. A table without the named column would be read as now. */
-  def unknown(decision: ScanDecision, why: MetastoreException): Prospect = {
-    val files = if (why.code == "METASTORE_COLUMN_NOT_FOUND") now(decision) else None
-    Prospect(files, why.getMessage, isExact = false)
+  def unknown(decision: ScanDecision, error: MetastoreException): Prospect = {
+    val files = if (error.code == "METASTORE_COLUMN_NOT_FOUND") now(decision) else None
+    Prospect(files, error.getMessage, isExact = false)
   }
 
   /** The most files that a scan would read with statistics of some columns, before they are computed. */
@@ -132,11 +132,11 @@ private object Prospect {
       val filter = FilterCompiler.compile(question.conjuncts, question.columns)
       filter.columns.exists(use => keys.contains(use.key))
     }
-    val why =
+    val method =
       if (isNamed) "at most: what they exclude is not known before"
       else "no condition of the scan names them"
     val files = now(decision).getOrElse(context.table.currentFiles.size.toLong)
-    Prospect(Some(files), why, isExact = false)
+    Prospect(Some(files), method, isExact = false)
   }
 }
 
@@ -165,16 +165,16 @@ private final class SortedTable(
     leaf.key -> filter.columns.find(_.key == leaf.key).fold(leaf.dataType)(_.dataType)
   }
 
-  private val known: FileSetStatistics =
+  private val statisticsNow: FileSetStatistics =
     statistics.forFiles(FileList.fromKeys(live.map(_.key)), filter.columnKeys ++ columns)
 
   private val histograms: List[ColumnHistogram] = {
-    val found = statistics.histograms(snapshot, columns)
-    if (!found.contains(columns.head)) {
+    val stored = statistics.histograms(snapshot, columns)
+    if (!stored.contains(columns.head)) {
       val name = sortedBy.head.name
       throw context.noStatistics(s" of the values of the column $name", name)
     }
-    columns.takeWhile(found.contains).map(found)
+    columns.takeWhile(stored.contains).map(stored)
   }
 
   /** The files of each partition that the scan may read. */
@@ -186,13 +186,13 @@ private final class SortedTable(
   }
 
   private val isPartitioned = partitions.size > 1 || partitions.exists(_.length < live.length)
-  private val sorted = new SortedFiles(columns.zip(histograms), known, live, isPartitioned)
+  private val sorted = new SortedFiles(columns.zip(histograms), statisticsNow, live, isPartitioned)
 
   def prospect: Prospect = {
     val sortedKeys = columns.map(_._1)
-    val others = for (use <- filter.columns if !sortedKeys.contains(use.key)) yield use.name
+    val unsorted = for (use <- filter.columns if !sortedKeys.contains(use.key)) yield use.name
     val source = if (histograms.head.isComplete) "value counts" else "histogram"
-    val remark = if (others.isEmpty) "" else s", ${others.mkString(", ")} in no order"
+    val remark = if (unsorted.isEmpty) "" else s", ${unsorted.mkString(", ")} in no order"
     val isExact = histograms.head.isComplete && !isPartitioned &&
       filter.columns.forall(_.key == sortedKeys.head) && isWhole &&
       question.wanted.isEmpty && !decision.isAnswered
@@ -208,33 +208,49 @@ private final class SortedTable(
     }
 
   private def filesRead: Long = {
-    // A file that is a partition stays as it is.
-    val (lone, several) =
-      if (question.wanted.isEmpty && !decision.isAnswered) partitions.partition(_.length == 1)
-      else (Nil, partitions)
-    val now = filter.evaluate(known)
-    val unchanged = lone.count(files => now.isKept(files.head))
-    val runs = notExcluded(several).flatMap(sorted.runs)
+    // A LIMIT and an aggregate look at all files together.
+    val isFiltered = question.wanted.isEmpty && !decision.isAnswered
+    val (singleFiles, rewritten) = if (isFiltered) partitions.partition(_.length == 1) else (Nil, partitions)
+    countRead(singleFiles) + countReadAfterRewrite(rewritten)
+  }
+
+  /** The files that the scan reads of partitions with one file, which stays as it is. */
+  private def countRead(singleFiles: Seq[Array[Int]]): Long = {
+    val verdicts = filter.evaluate(statisticsNow)
+    singleFiles.count(files => verdicts.isKept(files.head)).toLong
+  }
+
+  /** The files that the scan would read of partitions whose rows are sorted. */
+  private def countReadAfterRewrite(partitions: Seq[Array[Int]]): Long = {
+    val runs = notExcluded(partitions).flatMap(sorted.runs)
     val files = asStatistics(runs)
     val verdicts = filter.evaluate(files)
     val read = FileSets.where(runs.size)(verdicts.isKept)
     lazy val full = filter.allRowsMatch(files)
-    lazy val unanswered = FileSets.without(read, full).cardinality
-    val isWorthAnswering =
-      decision.isAnswered &&
-        (unanswered == 0 || decision.after > 0 && unanswered <= read.cardinality - unanswered)
-    if (isWorthAnswering) unanswered.toLong
-    else unchanged + FileSets.without(read, droppedByLimit(files, read, full)).cardinality.toLong
+    val readByAggregate = if (decision.isAnswered) countReadByAggregate(read, full) else None
+    readByAggregate.getOrElse {
+      FileSets.without(read, droppedByLimit(files, read, full)).cardinality.toLong
+    }
+  }
+
+  /**
+   * The files that an aggregate reads if statistics answer all files, or at least half of them; else None.
+   */
+  private def countReadByAggregate(read: BitSet, full: BitSet): Option[Long] = {
+    val unanswered = FileSets.without(read, full).cardinality
+    val answered = read.cardinality - unanswered
+    val isAnsweredInPart = decision.after > 0 && answered >= unanswered
+    Optional.when(unanswered == 0 || isAnsweredInPart)(unanswered.toLong)
   }
 
   /** The partitions that no condition of the filter excludes as a whole. */
-  private def notExcluded(several: Seq[Array[Int]]): Seq[Array[Int]] = {
+  private def notExcluded(partitions: Seq[Array[Int]]): Seq[Array[Int]] = {
     val conditions =
       for {
         i <- question.conjuncts.indices
         conjunct = compile(Seq(i)) if conjunct.columns.nonEmpty
-      } yield conjunct.evaluate(known)
-    several.filter(files => conditions.forall(verdicts => files.exists(verdicts.isKept)))
+      } yield conjunct.evaluate(statisticsNow)
+    partitions.filter(files => conditions.forall(verdicts => files.exists(verdicts.isKept)))
   }
 
   private def droppedByLimit(files: InMemoryStatistics, read: BitSet, full: => BitSet): BitSet = {
@@ -250,8 +266,8 @@ private final class SortedTable(
 
   private def asStatistics(files: Seq[List[SortedRun]]): InMemoryStatistics = {
     def byColumn[T](get: SortedRun => Option[T]) = {
-      Indexed.entries(columns.zipWithIndex) { case (column, place) =>
-        column -> files.map(_.lift(place).flatMap(get)).toIndexedSeq
+      Indexed.entries(columns.zipWithIndex) { case (column, i) =>
+        column -> files.map(_.lift(i).flatMap(get)).toIndexedSeq
       }
     }
     val rows = files.map(_.head.summary.rows).toArray
