@@ -40,7 +40,7 @@ private[spark] final class HudiColumns private (schema: StructType, history: Opt
     val names = Map.newBuilder[String, String]
     val unknown = Seq.newBuilder[String]
     for (leaf <- leaves if renamed(leaf.key)) nameOf(leaf, instant) match {
-      case NameInFile.Known(name) => names += leaf.key -> name
+      case NameInFile.Stored(name) => names += leaf.key -> name
       case NameInFile.Missing => nulls += leaf.key -> null
       case NameInFile.Uncertain => unknown += leaf.key
     }
@@ -54,13 +54,13 @@ private[spark] final class HudiColumns private (schema: StructType, history: Opt
 }
 
 /** Names of columns in a data file by key, and the constants of the columns that the file lacks. */
-private[spark] final case class ColumnsInFile(names: Map[String, String], others: FileConstants)
+private[spark] final case class ColumnsInFile(names: Map[String, String], constants: FileConstants)
 
 /** The name of a column in a data file. */
 private sealed trait NameInFile
 
 private object NameInFile {
-  final case class Known(name: String) extends NameInFile
+  final case class Stored(name: String) extends NameInFile
 
   /** The column is null in all rows of the file. */
   case object Missing extends NameInFile
@@ -129,13 +129,13 @@ private final case class NameChange(since: Long, name: String)
  *  - `"", "s", "x"`: the path of a column, if it is nested and was changed, or if its names are unknown.
  *
  * @param query    the schema by which a relation reads
- * @param known    all schemas of the table
+ * @param versions all schemas of the table
  * @param history  the schemas among which readers look for that of a file, oldest first
  */
 private final class SchemaHistory(
     query: AnyRef,
     metaClient: AnyRef,
-    known: Seq[SchemaVersion],
+    versions: Seq[SchemaVersion],
     history: Seq[SchemaVersion]) {
   import SchemaHistory.Marker
 
@@ -152,7 +152,7 @@ private final class SchemaHistory(
     else Marker +: path
   }
 
-  private lazy val columns: Seq[RootColumn] = known.flatMap(_.columns)
+  private lazy val columns: Seq[RootColumn] = versions.flatMap(_.columns)
 
   /** The name of a column in the base file that an instant wrote. */
   def nameInFile(column: String, instant: Long): NameInFile = {
@@ -169,19 +169,27 @@ private final class SchemaHistory(
    * commit began before a change of the schema.
    */
   private def nameInFile(id: Int, changes: Seq[NameChange], instant: Long, schema: AnyRef): NameInFile = {
-    def findField(by: AnyRef) = Option(Reflection.call[AnyRef](schema, "findField", by))
-    // Where a file has another column of the name, readers look for a name that no column has.
-    def areOfOthers =
-      changes.forall(change => findField(change.name).isDefined && findField(change.name + "suffix").isEmpty)
-    def isOptional = columns.forall(column => column.id != id || column.isOptional)
     val earlier = changes.takeWhile(_.since <= instant)
-    findField(Int.box(id)) match {
-      case Some(field) if earlier.nonEmpty && Reflection.call[String](field, "name") == earlier.last.name =>
-        NameInFile.Known(earlier.last.name)
-      case None if earlier.isEmpty && areOfOthers && isOptional => NameInFile.Missing
+    val isYounger = earlier.isEmpty
+    def isOptional = columns.forall(column => column.id != id || column.isOptional)
+    findField(schema, Int.box(id)) match {
+      case Some(field) if !isYounger && Reflection.call[String](field, "name") == earlier.last.name =>
+        NameInFile.Stored(earlier.last.name)
+      case None if isYounger && isOptional && changes.forall(change => readsNulls(schema, change.name)) =>
+        NameInFile.Missing
       case _ => NameInFile.Uncertain
     }
   }
+
+  /**
+   * Whether readers show nulls for a column that a file lacks, because another column of the file has its
+   * name. Hudi's `InternalSchemaMerger.buildRecordType` then looks for the name with `suffix` added.
+   */
+  private def readsNulls(schema: AnyRef, name: String): Boolean =
+    findField(schema, name).isDefined && findField(schema, name + "suffix").isEmpty
+
+  private def findField(schema: AnyRef, idOrName: AnyRef): Option[AnyRef] =
+    Option(Reflection.call[AnyRef](schema, "findField", idOrName))
 
   private def idOf(name: String): Int = Reflection.call[Int](query, "findIdByName", name)
 
@@ -247,7 +255,7 @@ private object SchemaFiles {
       case Success(Some(instant)) => // a change makes another instant
         StatisticsCache.getOrLoad[Seq[Path]](
           s"schemas:$folder:$instant",
-          found => BytesOfName * (found.length + 1))(files)
+          paths => BytesOfName * (paths.length + 1))(files)
       case _ => files
     }
   }

@@ -111,7 +111,7 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
       live,
       location = new Path(root, path).toString,
       deletes = Optional.when(logs.nonEmpty)(logs.sorted.mkString(",")),
-      constants = inFile.others,
+      constants = inFile.constants,
       names = inFile.names)
   }
 
@@ -233,8 +233,8 @@ object HudiTable extends TableFormat {
         "getArgValueOrDefault",
         Reflection.value[AnyRef](call, "args"),
         named)
-      found <- inSessionCatalog(table.toString)
-    } yield found
+      identifier <- inSessionCatalog(table.toString)
+    } yield identifier
 
   private def inSessionCatalog(table: String): Option[(TableCatalog, Identifier)] = {
     val session = SparkSession.active
@@ -258,11 +258,11 @@ object HudiTable extends TableFormat {
    */
   private def requireIndex(relation: AnyRef): Unit =
     if (RelationsWithoutIndex(relation.getClass.getName)) {
-      val found = FormatReleases.version(relation).getOrElse("an older one")
+      val present = FormatReleases.version(relation).getOrElse("an older one")
       throw new UnsupportedRelease(Reason(
         ReasonCode.NeedsRelease,
         "needed" -> "Hudi 1.0 for a merge-on-read table",
-        "found" -> found))
+        "found" -> present))
     }
 
   /** The root of the table with the scheme of its file system. */
@@ -297,9 +297,10 @@ object HudiTable extends TableFormat {
 
   /** The slices that an index reads. */
   private def slices(index: FileIndex): Seq[HudiSlice] = {
-    val known = Indexed.by(index.partitionSchema.fields)(_.name)
+    val partitionFields = Indexed.by(index.partitionSchema.fields)(_.name)
     val fields =
-      for (name <- partitionColumns(index)) yield known.getOrElse(name, StructField(name, StringType))
+      for (name <- partitionColumns(index))
+        yield partitionFields.getOrElse(name, StructField(name, StringType))
     val all = Reflection.call[java.util.Map[AnyRef, java.util.List[AnyRef]]](index, "getAllInputFileSlices")
     for {
       (partition, slices) <- all.asScala.toSeq
