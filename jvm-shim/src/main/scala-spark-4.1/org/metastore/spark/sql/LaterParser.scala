@@ -48,7 +48,7 @@ private object LaterParser {
       }
 
   private def isImplemented(parser: ParserInterface, method: Method): Boolean = {
-    val found = parser.getClass.getMethod(method.getName, method.getParameterTypes: _*)
-    !Modifier.isAbstract(found.getModifiers)
+    val implementation = parser.getClass.getMethod(method.getName, method.getParameterTypes: _*)
+    !Modifier.isAbstract(implementation.getModifiers)
   }
 }

@@ -132,8 +132,8 @@ object AnalyzeReport {
     else text
 
   /** The row of a table that could not be analyzed. */
-  def failed(table: String, why: String): Row =
-    Row(table, null, null, null, null, null, null, null, Seq(why), null, null, null, null)
+  def failed(table: String, reason: String): Row =
+    Row(table, null, null, null, null, null, null, null, Seq(reason), null, null, null, null)
 }
 
 /**

@@ -40,11 +40,12 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
   /** The name of a table that is ours: found in a catalog, or a path. */
   private object OurTable {
     def unapply(table: LogicalPlan): Option[String] = table match {
-      case found: ResolvedTable if isOurs(found.table) =>
-        Some(SqlName(found.catalog.name +: found.identifier.namespace.toSeq :+ found.identifier.name))
+      case resolved: ResolvedTable if isOurs(resolved.table) =>
+        Some(
+          SqlName(resolved.catalog.name +: resolved.identifier.namespace.toSeq :+ resolved.identifier.name))
       case unknown: UnresolvedTableOrView =>
         val parts = unknown.multipartIdentifier
-        Optional.when(TableFormats.ofPath(parts).isDefined)(SqlName(parts))
+        Optional.when(TableFormats.formatOfPath(parts).isDefined)(SqlName(parts))
       case _ => None
     }
   }

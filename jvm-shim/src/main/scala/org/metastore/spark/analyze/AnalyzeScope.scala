@@ -29,7 +29,7 @@ object AnalyzeScope {
   private def formatOf(session: SparkSession, table: TableIdentifier): Option[String] = for {
     entry <- Try(session.sessionState.catalog.getTableMetadata(table)).toOption
     provider <- entry.provider
-    format <- TableFormats.ofProvider(provider)
+    format <- TableFormats.formatOfProvider(provider)
   } yield format
 
   /** Whether our ANALYZE TABLES serves a namespace: one of its tables is ours. */

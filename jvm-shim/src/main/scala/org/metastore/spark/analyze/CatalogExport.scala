@@ -68,8 +68,8 @@ object CatalogExport extends Logging {
       val hasStatistics = entry.exists(session.sessionState.catalog.getTableMetadata(_).stats.isDefined)
       if (hasStatistics) write(session, name)
     } { failure =>
-      val why = MetastoreException.firstLine(failure)
-      logWarning(VisibleText(s"Spark's statistics of $name are as before: $why"))
+      val reason = MetastoreException.firstLine(failure)
+      logWarning(VisibleText(s"Spark's statistics of $name are as before: $reason"))
     }
 
   /** The table's name in the session catalog, if that has it. */
@@ -86,17 +86,17 @@ object CatalogExport extends Logging {
   }
 
   private def columnsOf(conf: SQLConf, analyzed: TableContext, snapshot: Snapshot, leaves: Seq[Leaf]) = {
-    val known =
+    val summaries =
       Indexed.by(analyzed.store.tableSummary(snapshot))(row => snapshot.columns(row.column).key)
     for {
       leaf <- leaves
-      row <- known.get(leaf.key)
+      row <- summaries.get(leaf.key)
       if row.files < snapshot.filesTotal
     } throw analyzed.noStatistics(
       s" of column ${leaf.name} in ${snapshot.filesTotal - row.files} of its ${snapshot.filesTotal} data files")
     for {
       leaf <- leaves
-      row <- known.get(leaf.key)
+      row <- summaries.get(leaf.key)
       use = TypePromotion.fromEntry(snapshot.columns(row.column), leaf.dataType)
       if snapshot.exact && use != TypePromotion.Nothing
       bins = if (conf.histogramEnabled) exportedBins(analyzed, snapshot, row, conf.histogramNumBins)

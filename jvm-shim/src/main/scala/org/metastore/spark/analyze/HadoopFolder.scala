@@ -33,8 +33,8 @@ final class HadoopFolder(uri: String, conf: Configuration) extends WritableFolde
    */
   def servedBy(): String = {
     files.mkdirs(folder)
-    val place = context.resolvePath(folder)
-    FileContext.getFileContext(place.toUri, conf).getDefaultFileSystem.getClass.getName
+    val resolved = context.resolvePath(folder)
+    FileContext.getFileContext(resolved.toUri, conf).getDefaultFileSystem.getClass.getName
   }
 
   override def list(below: String): Seq[StoreFile] = {
@@ -50,14 +50,14 @@ final class HadoopFolder(uri: String, conf: Configuration) extends WritableFolde
     catch { case _: FileNotFoundException => -1L }
 
   override def part(path: String, start: Long, length: Int): Array[Byte] = {
-    val place = new Path(folder, path)
+    val file = new Path(folder, path)
     try {
-      val stream = files.open(place)
+      val stream = files.open(file)
       try {
         stream.seek(start)
         stream.readNBytes(length)
       } finally stream.close()
-    } catch { case _: FileNotFoundException => if (files.exists(place)) Array.emptyByteArray else null }
+    } catch { case _: FileNotFoundException => if (files.exists(file)) Array.emptyByteArray else null }
   }
 
   override def put(path: String, data: Array[Byte]): Unit = write(path, data, Rename.OVERWRITE)

@@ -32,9 +32,9 @@ object HadoopKeys {
     else {
       for ((name, value) <- settings.asScala) conf.set(name, value)
       // The file system that Hadoop caches for a bucket may have the keys of another table.
-      val own = FileSystem.newInstance(path.toUri, conf)
-      try keysOf(own).asJava
-      finally own.close()
+      val system = FileSystem.newInstance(path.toUri, conf)
+      try keysOf(system).asJava
+      finally system.close()
     }
   }
 

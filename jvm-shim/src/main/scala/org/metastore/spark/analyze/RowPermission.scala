@@ -40,7 +40,8 @@ object RowPermission {
   }
 
   private def isColumn(column: NamedExpression): Boolean = column match {
-    case Alias(If(IsNull(of), nothing, something), _) => isField(of) && isFlag(nothing) && isFlag(something)
+    case Alias(If(IsNull(field), nothing, something), _) =>
+      isField(field) && isFlag(nothing) && isFlag(something)
     case Alias(read, _) => isField(read) || isFlag(read) || isOfFile(read)
     case read => isField(read)
   }

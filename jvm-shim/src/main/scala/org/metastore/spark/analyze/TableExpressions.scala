@@ -22,7 +22,7 @@ import org.metastore.spark.tables.{FileRelation, ReadPermission, TableFormats, T
 object TableExpressions extends AliasHelper {
   private val mapper = new ObjectMapper
 
-  private val OfUsersCode =
+  private val UserCode =
     "it calls a function whose code, with all that it calls, may become another one under the same name:" +
       " give it a version in spark.metastore.functions (%s:1), or write it in SQL (Spark 4: CREATE FUNCTION ... RETURN)"
 
@@ -62,32 +62,34 @@ object TableExpressions extends AliasHelper {
   private final case class Evaluated(expression: Expression, leaf: LeafNode)
 
   private def written(plan: LogicalPlan): Seq[Expression] = plan match {
-    case Project(shown, child) if TableLookup.relation(child).isInstanceOf[LeafNode] => shown.map(withoutName)
+    case Project(columns, child) if TableLookup.relation(child).isInstanceOf[LeafNode] =>
+      columns.map(withoutName)
     // Functions that are written in SQL have their arguments below them.
-    case Project(shown, below: Project) => written(replaceAliases(shown, getAliasMap(below), below.child))
+    case Project(columns, below: Project) => written(replaceAliases(columns, getAliasMap(below), below.child))
     case _ => Nil
   }
 
   // The expressions of any other plan are unknown.
   private def evaluated(plan: LogicalPlan): Seq[Evaluated] = plan match {
-    case Project(shown, leaf: LeafNode) => shown.map(column => Evaluated(withoutName(column), leaf))
-    case Project(shown, below: Project) => evaluated(replaceAliases(shown, getAliasMap(below), below.child))
-    case Project(shown, python: BaseEvalPython) =>
+    case Project(columns, leaf: LeafNode) => columns.map(column => Evaluated(withoutName(column), leaf))
+    case Project(columns, below: Project) =>
+      evaluated(replaceAliases(columns, getAliasMap(below), below.child))
+    case Project(columns, python: BaseEvalPython) =>
       val results =
         for ((result, call) <- python.resultAttrs.zip(python.udfs)) yield result -> Alias(call, result.name)()
-      evaluated(replaceAliases(shown, AttributeMap(results), python.child))
+      evaluated(replaceAliases(columns, AttributeMap(results), python.child))
     case leaf: LeafNode => leaf.output.map(Evaluated(_, leaf))
     case _ => Nil
   }
 
   /** A projection above another one as a single projection. */
   private def replaceAliases(
-      shown: Seq[NamedExpression],
+      columns: Seq[NamedExpression],
       aliases: AttributeMap[Alias],
       child: LogicalPlan): Project =
-    Project(shown.map(replaceAliasButKeepName(_, aliases)), child)
+    Project(columns.map(replaceAliasButKeepName(_, aliases)), child)
 
-  private def withoutName(shown: NamedExpression): Expression = shown match {
+  private def withoutName(column: NamedExpression): Expression = column match {
     case Alias(expression, _) => expression
     case other => other
   }
@@ -105,7 +107,7 @@ object TableExpressions extends AliasHelper {
     }
 
   private def codeOfUsers(written: Expression, keys: ExpressionKeys): Option[String] = written.collectFirst {
-    case call: UserDefinedExpression if keys.versionOf(call).isEmpty => OfUsersCode.format(call.name)
+    case call: UserDefinedExpression if keys.versionOf(call).isEmpty => UserCode.format(call.name)
   }
 
   private def sentence(reason: Reason): String = reason.sentence.stripSuffix(".")

@@ -27,25 +27,25 @@ object TableStorage {
       uuid: String,
       location: String,
       uncached: Boolean): JavaMap[String, String] =
-    ask(session, name, uuid, uncached)(_.storageProperties(location).asJava)
+    read(session, name, uuid, uncached)(_.storageProperties(location).asJava)
 
   /** The prefixes of locations for which the table has separate keys. */
   def prefixes(session: SparkSession, name: String, uuid: String): JavaList[String] =
-    ask(session, name, uuid)(_.storagePrefixes.asJava)
+    read(session, name, uuid)(_.storagePrefixes.asJava)
 
   /** The table's own way to write to a folder. */
   def folderAccess(session: SparkSession, name: String, uuid: String, uri: String): FolderAccess =
-    ask(session, name, uuid)(_.folderAccess(uri)).getOrElse {
+    read(session, name, uuid)(_.folderAccess(uri)).getOrElse {
       throw new IllegalStateException(s"$name has no access of its own to $uri")
     }
 
-  private def ask[T](session: SparkSession, name: String, uuid: String, uncached: Boolean = false)(
-      question: LakeTable => T): T =
+  private def read[T](session: SparkSession, name: String, uuid: String, uncached: Boolean = false)(
+      get: LakeTable => T): T =
     ReadPermission.asActive(session) {
       val table =
         if (uncached) TableLookup.resolveUncached(session, name) else TableLookup.resolve(session, name)
       if (table.uuid != uuid) throw new IllegalStateException(s"$name is another table now")
-      question(table)
+      get(table)
     }
 
   /** Makes the next query look for the statistics that were just written. */

@@ -26,10 +26,10 @@ private[auto] object AnalyzeRequest {
   }
 
   /** The mode of the session, unless the table switches ANALYZE on or off. */
-  private def modeOf(ofSession: String, ofTable: Option[String]): String =
-    if (isWritten(ofTable, "false")) off
-    else if (ofSession == off && isWritten(ofTable, "true")) background
-    else ofSession
+  private def modeOf(sessionMode: String, property: Option[String]): String =
+    if (isWritten(property, "false")) off
+    else if (sessionMode == off && isWritten(property, "true")) background
+    else sessionMode
 
   private def isWritten(property: Option[String], value: String): Boolean =
     property.exists(_.trim.equalsIgnoreCase(value))

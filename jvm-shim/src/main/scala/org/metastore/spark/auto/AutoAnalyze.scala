@@ -72,8 +72,8 @@ private[auto] object AutoAnalyze extends Logging {
         workers.execute(() => runNext())
         Some(request.done)
       case _ =>
-        val why = s"$Most tables wait for it. Run ANALYZE TABLE, or write it again"
-        logWarning(VisibleText(s"${request.table} was written and not analyzed: $why"))
+        val reason = s"$Most tables wait for it. Run ANALYZE TABLE, or write it again"
+        logWarning(VisibleText(s"${request.table} was written and not analyzed: $reason"))
         None
     }
   }
@@ -90,10 +90,10 @@ private[auto] object AutoAnalyze extends Logging {
   }
 
   private def logFailure(request: Pending, failure: Throwable): Unit = {
-    val what = s"${request.table} was written and not analyzed"
+    val problem = s"${request.table} was written and not analyzed"
     if (hasEnded(request))
-      logInfo(VisibleText(s"$what: the driver ended; the next write or ANALYZE makes up for it"))
-    else logWarning(VisibleText(s"$what: ${MetastoreException.firstLine(failure)}"))
+      logInfo(VisibleText(s"$problem: the driver ended; the next write or ANALYZE makes up for it"))
+    else logWarning(VisibleText(s"$problem: ${MetastoreException.firstLine(failure)}"))
   }
 
   // A table that was written while it was analyzed has its turn now.

@@ -20,8 +20,8 @@ final class AutoAnalyzeRule(session: SparkSession) extends ColumnarRule {
 
   override def preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
     override def apply(plan: SparkPlan): SparkPlan = {
-      val wanted = Attempt.orNone(request(plan)).flatten
-      wanted.fold(plan)(request => AnalyzeAfterWriteExec(plan, request.table, request.waits))
+      val written = Attempt.orNone(request(plan)).flatten
+      written.fold(plan)(request => AnalyzeAfterWriteExec(plan, request.table, request.waits))
     }
   }
 }
@@ -47,8 +47,8 @@ final class AutoAnalyzeCallRule(session: SparkSession) extends Rule[LogicalPlan]
 
   private def follow(call: LogicalPlan): Unit = Attempt.orNone {
     call.setTagValue(followed, true)
-    val wanted = AnalyzeRequest.fromWrite(session, WrittenTable.fromCall(call))
-    wanted.foreach(request => AutoAnalyze.follow(session, request.table, request.waits))
+    val written = AnalyzeRequest.fromWrite(session, WrittenTable.fromCall(call))
+    written.foreach(request => AutoAnalyze.follow(session, request.table, request.waits))
   }
 }
 

@@ -44,8 +44,8 @@ private[auto] object StreamedWrites {
       val isWritten = batch.runId == run && batch.durationMs.containsKey("addBatch")
       if (isWritten) Attempt.orNone {
         val written = WrittenTable.fromSink(session, batch.sink.description)
-        val wanted = AnalyzeRequest.fromWrite(session, written)
-        wanted.foreach(request => AutoAnalyze.follow(session, request.table, waits = false))
+        val requested = AnalyzeRequest.fromWrite(session, written)
+        requested.foreach(request => AutoAnalyze.follow(session, request.table, waits = false))
       }
     }
   }

@@ -115,10 +115,10 @@ private[auto] object WrittenTable {
   private def fromCreated(name: LogicalPlan, spec: TableSpecBase): Option[WrittenTable] = name match {
     case ResolvedIdentifier(catalog, identifier) =>
       // A catalog of one format takes the provider for the format of its data files.
-      val ofCatalog = TableFormats.all.find(_.isCatalog(catalog))
-      def ofProvider =
+      val catalogFormat = TableFormats.all.find(_.isCatalog(catalog))
+      def providerFormat =
         TableFormats.all.find(format => spec.provider.exists(_.equalsIgnoreCase(format.name)))
-      ofCatalog.orElse(ofProvider).map { format =>
+      catalogFormat.orElse(providerFormat).map { format =>
         val properties = propertiesOf(catalog, identifier) ++ spec.properties
         WrittenTable(nameOf(catalog, identifier), format.name, properties)
       }
@@ -142,7 +142,7 @@ private[auto] object WrittenTable {
   private def fromCatalog(table: CatalogTable): Option[WrittenTable] =
     for {
       provider <- table.provider
-      format <- TableFormats.ofProvider(provider)
+      format <- TableFormats.formatOfProvider(provider)
     } yield fromEntry(table, format)
 
   // The table of a format's own command holds its entry of the catalog.
@@ -169,8 +169,8 @@ private[auto] object WrittenTable {
       path: Path,
       options: Map[String, String]): WrittenTable = {
     // Only writers may name a relative path.
-    val whole = if (path.isAbsolute) path else LakeTable.qualify(path, session) // as only writers may name it
-    val properties = orEmpty(format.propertiesAt(session, whole, options))
-    WrittenTable(SqlName(Seq(format.name, whole.toString)), format.name, properties)
+    val location = if (path.isAbsolute) path else LakeTable.qualify(path, session)
+    val properties = orEmpty(format.propertiesAt(session, location, options))
+    WrittenTable(SqlName(Seq(format.name, location.toString)), format.name, properties)
   }
 }

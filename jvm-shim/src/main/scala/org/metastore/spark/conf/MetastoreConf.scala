@@ -46,10 +46,10 @@ final class MetastoreConf(conf: SQLConf) {
 
   /** The text of a setting and its source. */
   def resolve(setting: Setting[_]): SettingValue = {
-    val ofSession = conf.getConfString(setting.key, null)
-    val ofProcess = System.getenv(setting.environment)
-    if (ofSession != null) SettingValue(ofSession, "spark")
-    else if (ofProcess != null) SettingValue(ofProcess, "environment")
+    val sessionText = conf.getConfString(setting.key, null)
+    val environmentText = System.getenv(setting.environment)
+    if (sessionText != null) SettingValue(sessionText, "spark")
+    else if (environmentText != null) SettingValue(environmentText, "environment")
     else SettingValue(setting.default, "default")
   }
 
@@ -67,9 +67,9 @@ final class MetastoreConf(conf: SQLConf) {
    * The value of a setting. An invalid text counts as the default, with one log line: planning never fails.
    */
   def get[T](setting: Setting[T]): T = {
-    val found = resolve(setting)
-    setting.parse(found.text.trim).getOrElse {
-      warnOnce(setting, found)
+    val value = resolve(setting)
+    setting.parse(value.text.trim).getOrElse {
+      warnOnce(setting, value)
       setting.parse(setting.default).get
     }
   }
@@ -97,14 +97,14 @@ object MetastoreConf extends Logging {
     "duration" -> (_ => text => parseNumber(JavaUtils.timeStringAsMs(text).longValue)(_ >= 0)))
 
   /** All settings, in the order in which they are shown. */
-  val all: Seq[Setting[_]] = Contract.read("settings").asScala.map { one =>
+  val all: Seq[Setting[_]] = Contract.read("settings").asScala.map { entry =>
     Setting[Any](
-      key = one.get("key").asText,
-      default = one.get("default").asText,
-      meaning = one.get("meaning").asText.replace("`", ""),
-      parse = Parsers(one.get("type").asText)(one),
-      users = Contract.texts(one, "used_by").toSet,
-      isTableProperty = one.path("table_property").asBoolean)
+      key = entry.get("key").asText,
+      default = entry.get("default").asText,
+      meaning = entry.get("meaning").asText.replace("`", ""),
+      parse = Parsers(entry.get("type").asText)(entry),
+      users = Contract.texts(entry, "used_by").toSet,
+      isTableProperty = entry.path("table_property").asBoolean)
   }.toSeq
 
   private lazy val keys: Set[String] = Indexed.set(all)(_.key)
@@ -161,11 +161,11 @@ object MetastoreConf extends Logging {
    * the nearest settings. A variable without a near setting belongs to other software.
    */
   def findMisspelt(environment: Map[String, String]): Seq[(String, String, String, String)] = {
-    val (begin, known) = ("METASTORE_", all.map(_.environment))
+    val (prefix, variables) = ("METASTORE_", all.map(_.environment))
     for {
       (name, text) <- environment.toSeq.sorted
-      if name.startsWith(begin) && !known.contains(name)
-      hint = NearNames.phraseSuggestion(name, known, begin)
+      if name.startsWith(prefix) && !variables.contains(name)
+      hint = NearNames.phraseSuggestion(name, variables, prefix)
       if hint.nonEmpty
     } yield (name, text, "environment", hint)
   }
@@ -213,8 +213,8 @@ object MetastoreConf extends Logging {
 
   /** Logs each property of a table that is a misspelt property of ours. */
   def warnOfMisspeltProperties(table: String, properties: Map[String, String]): Unit = {
-    val others = properties.keys.toSeq.sorted.diff(tableProperties)
-    for (name <- others if name.toLowerCase(Locale.ROOT).startsWith(PropertyPrefix)) {
+    val unknown = properties.keys.toSeq.sorted.diff(tableProperties)
+    for (name <- unknown if name.toLowerCase(Locale.ROOT).startsWith(PropertyPrefix)) {
       val hint = NearNames.hint(name, tableProperties, PropertyPrefix)
       val line = s"[METASTORE_INVALID_SETTING] $name of $table: there is no such table property.$hint"
       if (warned.add(line)) logWarning(VisibleText(line))
@@ -223,10 +223,10 @@ object MetastoreConf extends Logging {
 
   private val warned = ConcurrentHashMap.newKeySet[String]()
 
-  private def warnOnce(setting: Setting[_], found: SettingValue): Unit =
-    if (warned.add(s"${setting.key}=${found.text}")) {
+  private def warnOnce(setting: Setting[_], value: SettingValue): Unit =
+    if (warned.add(s"${setting.key}=${value.text}")) {
       logWarning(VisibleText(
-        s"[METASTORE_INVALID_SETTING] '${found.text}' is no value for ${setting.key} (from ${found.source}): " +
+        s"[METASTORE_INVALID_SETTING] '${value.text}' is no value for ${setting.key} (from ${value.source}): " +
           s"'${setting.default}' is used."))
     }
 }

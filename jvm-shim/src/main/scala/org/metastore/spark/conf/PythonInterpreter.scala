@@ -66,15 +66,15 @@ object PythonInterpreter {
 
   /** The variables that the process gets besides its own: the gateway to this JVM, and Spark's own Python. */
   def environment(interpreter: PythonInterpreter, port: Int, secret: String): Map[String, String] = {
-    val ofProcess = Map(
+    val gateway = Map(
       "PYSPARK_GATEWAY_PORT" -> port.toString,
       "PYSPARK_GATEWAY_SECRET" -> secret,
       "PYSPARK_PYTHON" -> interpreter.workersCommand,
       "PYSPARK_PIN_THREAD" -> "true")
-    val ofSpark = sparkHome.map("SPARK_HOME" -> _.toString)
+    val spark = sparkHome.map("SPARK_HOME" -> _.toString)
     val folders = environment("PYTHONPATH") +: sparkHome.toSeq.flatMap(pythonOf)
     val path = folders.filter(_.nonEmpty).mkString(File.pathSeparator)
-    ofProcess ++ ofSpark ++ Optional.when(path.nonEmpty)("PYTHONPATH" -> path)
+    gateway ++ spark ++ Optional.when(path.nonEmpty)("PYTHONPATH" -> path)
   }
 
   /** Spark's own Python and the py4j that comes with it, as far as they exist. */
@@ -99,8 +99,8 @@ object PythonInterpreter {
   } yield python.toString
 
   private def sparkHome: Option[Path] = {
-    def ofJars = Paths.get(classOf[SparkContext].getProtectionDomain.getCodeSource.getLocation.toURI)
-    sys.env.get("SPARK_HOME").map(Paths.get(_)).orElse(Try(ofJars.getParent.getParent).toOption)
+    def jars = Paths.get(classOf[SparkContext].getProtectionDomain.getCodeSource.getLocation.toURI)
+    sys.env.get("SPARK_HOME").map(Paths.get(_)).orElse(Try(jars.getParent.getParent).toOption)
   }
 }
 

@@ -17,7 +17,7 @@ object Contract {
 
   /** The entries of a list by their names, in order. */
   def named(entries: JsonNode): Seq[(String, JsonNode)] =
-    entries.asScala.map(one => one.get("name").asText -> one).toSeq
+    entries.asScala.map(entry => entry.get("name").asText -> entry).toSeq
 
   /** The texts of a list; empty if the list is missing. */
   def texts(entry: JsonNode, field: String): Seq[String] = entry.path(field).asScala.map(_.asText).toSeq

@@ -116,7 +116,7 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
       logInfo(s"metastore.spark.attached_process: $line")
       lastOutput.synchronized {
         lastOutput.enqueue(line)
-        if (lastOutput.length > PythonProcess.LinesKept) lastOutput.dequeue()
+        if (lastOutput.length > PythonProcess.MostLines) lastOutput.dequeue()
       }
     }
   }
@@ -162,7 +162,7 @@ object PythonProcess {
       "runpy.run_module('metastore.spark.attached_process', run_name='__main__')"
 
   private val StartLimit = Duration(5, TimeUnit.MINUTES)
-  private val LinesKept = 50
+  private val MostLines = 50
   private val PollMillis = 100L
   private val Missing = "No module named '?([A-Za-z0-9_]+)".r
   private val SecretBytes = 32
@@ -205,7 +205,7 @@ final class PythonUnavailable(message: String, cause: Throwable = None.orNull)
   extends Exception(message, cause)
 
 /** The Python that analyzes has ended; the message is the cause and the remedy, in one line. */
-final class PythonLost(what: String) extends Exception(what)
+final class PythonLost(message: String) extends Exception(message)
 
 /** A statement gave no sign of life for too long. */
 final class PythonSilent(limitMillis: Long)
@@ -316,8 +316,8 @@ object ProgressConsole {
 
   /** Whether standard error is a terminal. Java has no method for that. */
   private lazy val isTerminal: Boolean = Try {
-    val asked =
+    val test =
       new ProcessBuilder("sh", "-c", "test -t 2").redirectError(ProcessBuilder.Redirect.INHERIT).start()
-    asked.waitFor(PatienceSeconds, TimeUnit.SECONDS) && asked.exitValue == 0
+    test.waitFor(PatienceSeconds, TimeUnit.SECONDS) && test.exitValue == 0
   }.getOrElse(false)
 }

@@ -30,7 +30,7 @@ object Reason {
 
   /** Describes an exception that was caught where the user's query must go on. */
   def failure(cause: Throwable): Reason = cause match {
-    case known: ReasonedFailure => known.reason
+    case reasoned: ReasonedFailure => reasoned.reason
     case other => unknown(other)
   }
 
@@ -63,8 +63,8 @@ object ReasonCode {
 
   /** Every code. */
   val all: Seq[ReasonCode] =
-    for ((name, one) <- Contract.named(Contract.read("reasons")))
-      yield new ReasonCode(name, one.get("sentence").asText)
+    for ((name, entry) <- Contract.named(Contract.read("reasons")))
+      yield new ReasonCode(name, entry.get("sentence").asText)
 
   val Skipped: ReasonCode = find("SKIPPED")
   val SkippedByValues: ReasonCode = find("SKIPPED_BY_VALUES")

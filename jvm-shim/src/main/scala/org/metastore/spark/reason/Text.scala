@@ -21,9 +21,9 @@ object NearNames {
 
   /** Some names as the end of a sentence. */
   def listNames(names: Seq[String]): String = {
-    val others = names.length - Shown
+    val more = names.length - Shown
     if (names.isEmpty) ""
-    else s" Known: ${names.take(Shown).mkString(", ")}${if (others > 0) s" and $others more" else ""}."
+    else s" Known: ${names.take(Shown).mkString(", ")}${if (more > 0) s" and $more more" else ""}."
   }
 
   /** The question for names that are near. */
@@ -35,9 +35,9 @@ object NearNames {
    * near as the nearest.
    */
   def find(name: String, names: Seq[String]): Seq[String] = {
-    val wanted = UTF8String.fromString(name.toLowerCase(Locale.ROOT))
+    val target = UTF8String.fromString(name.toLowerCase(Locale.ROOT))
     def distanceTo(other: String) =
-      wanted.levenshteinDistance(UTF8String.fromString(other.toLowerCase(Locale.ROOT)))
+      target.levenshteinDistance(UTF8String.fromString(other.toLowerCase(Locale.ROOT)))
     val near = for {
       other <- names
       distance = distanceTo(other)
@@ -67,9 +67,9 @@ object VisibleText {
   /** The text with a backslash and a number for everything that cannot be seen. */
   def apply(text: String): String =
     if (text.forall(char => char >= ' ' && char <= '~')) text
-    else text.codePoints.toArray.map(shown).mkString
+    else text.codePoints.toArray.map(render).mkString
 
-  private def shown(point: Int): String =
+  private def render(point: Int): String =
     if (!hidden(Character.getType(point)) && !blankLetters(point)) new String(Character.toChars(point))
     else short.getOrElse(point, escape(point))
 

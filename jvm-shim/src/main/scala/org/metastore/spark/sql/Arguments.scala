@@ -99,9 +99,9 @@ object Arguments {
     expression match {
       case NamedArgumentExpression(key, value) =>
         val name = key.toLowerCase(Locale.ROOT)
-        val known = function.argumentNames
-        if (!known.contains(name))
-          throw wrong(function, s"there is no argument $key", NearNames.hint(key, known))
+        val names = function.argumentNames
+        if (!names.contains(name))
+          throw wrong(function, s"there is no argument $key", NearNames.hint(key, names))
         name -> value
       case _ => throw wrong(function, "an argument by position follows one by name")
     }

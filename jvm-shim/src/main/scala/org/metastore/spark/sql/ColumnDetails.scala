@@ -88,9 +88,9 @@ object ColumnDetails {
   private val Heads = Contract.limit("heads")
 
   /** The order of stored lists: the most frequent first, of equally frequent values the least, NaN last. */
-  private val Ranked: Ordering[ValueCount] = (one: ValueCount, other: ValueCount) =>
-    if (one.frequency != other.frequency) java.lang.Long.compare(other.frequency, one.frequency)
-    else (one.value, other.value) match {
+  private val Ranked: Ordering[ValueCount] = (first: ValueCount, second: ValueCount) =>
+    if (first.frequency != second.frequency) java.lang.Long.compare(second.frequency, first.frequency)
+    else (first.value, second.value) match {
       case (a: Long, b: Long) => java.lang.Long.compare(a, b)
       case (a: Double, b: Double) => java.lang.Double.compare(a, b)
       case (a: Array[Byte], b: Array[Byte]) => java.util.Arrays.compareUnsigned(a, b)
@@ -109,7 +109,7 @@ object ColumnDetails {
   def all(session: SparkSession, call: Arguments): Seq[ColumnDetails] = {
     val columns = new Call(session, call)
     val leaves = call.optional("column").fold(columns.leaves)(name => IndexedSeq(columns.leaf(name)))
-    leaves.flatMap(columns.known(_))
+    leaves.flatMap(columns.storedDetails(_))
   }
 
   /** A call, with the state that its columns share. */
@@ -132,26 +132,26 @@ object ColumnDetails {
     }
 
     def details(leaf: Leaf): ColumnDetails =
-      if (file.isEmpty && snapshot.filesTotal == 0) ofNoRows(leaf)
-      else known(leaf).getOrElse {
+      if (file.isEmpty && snapshot.filesTotal == 0) emptyDetails(leaf)
+      else storedDetails(leaf).getOrElse {
         throw context.noStatistics(s" of the column ${leaf.name}", leaf.name)
       }
 
     /** The details of a leaf; None if only counts are stored, or nothing. */
-    def known(leaf: Leaf): Option[ColumnDetails] =
+    def storedDetails(leaf: Leaf): Option[ColumnDetails] =
       if (snapshot.isOnlyCounted(leaf.key)) None
       else file match {
-        case None => rows.get(leaf.key).map(ofTable(leaf, _))
-        case Some(row) => ofFile(leaf, row)
+        case None => rows.get(leaf.key).map(tableDetails(leaf, _))
+        case Some(row) => fileDetails(leaf, row)
       }
 
     private def ordinal(leaf: Leaf): Int = snapshot.columns.indexWhere(_.key == leaf.key)
 
-    private def ofNoRows(leaf: Leaf): ColumnDetails = new ColumnDetails(
+    private def emptyDetails(leaf: Leaf): ColumnDetails = new ColumnDetails(
       context,
       leaf,
       "",
-      SummaryRow.ofNoRows(ordinal(leaf)),
+      SummaryRow.withoutRows(ordinal(leaf)),
       snapshot.exact,
       isRequested,
       ordinal(leaf),
@@ -160,7 +160,7 @@ object ColumnDetails {
       Nil,
       None)
 
-    private def ofTable(leaf: Leaf, row: SummaryRow): ColumnDetails = {
+    private def tableDetails(leaf: Leaf, row: SummaryRow): ColumnDetails = {
       val lists = snapshot.frequenciesOf(row.column).map(_.ref)
       new ColumnDetails(
         context,
@@ -177,28 +177,28 @@ object ColumnDetails {
         Some(snapshot))
     }
 
-    private def ofFile(leaf: Leaf, file: TableFileRow): Option[ColumnDetails] =
+    private def fileDetails(leaf: Leaf, file: TableFileRow): Option[ColumnDetails] =
       for {
-        known <- level.columns(Seq(file), Seq(leaf.key)).headOption
-        (listed, at) <- level.details(file, leaf.key)
+        summary <- level.columns(Seq(file), Seq(leaf.key)).headOption
+        (fileRow, ordinal) <- level.details(file, leaf.key)
       } yield {
         // Frequencies and histograms of one file were written together: its number is the same in both.
-        val place = listed.frequencies.orElse(listed.histograms).map(_.file)
-        def inPlace(detail: Option[DetailRef]): Option[ObjectRef] =
-          for (known <- detail if place.contains(known.file)) yield known.ref
-        val lists = inPlace(listed.frequencies)
+        val number = fileRow.frequencies.orElse(fileRow.histograms).map(_.file)
+        def objectOf(detail: Option[DetailRef]): Option[ObjectRef] =
+          for (stored <- detail if number.contains(stored.file)) yield stored.ref
+        val lists = objectOf(fileRow.frequencies)
         new ColumnDetails(
           context,
           leaf,
-          known.column.dataType,
-          known.row,
+          summary.column.dataType,
+          summary.row,
           file.deletes.isEmpty,
           isRequested,
-          at,
-          place,
+          ordinal,
+          number,
           lists,
           lists.toSeq,
-          inPlace(listed.histograms))
+          objectOf(fileRow.histograms))
       }
   }
 }

@@ -100,7 +100,7 @@ object ColumnsViewRule extends Rule[LogicalPlan] with PredicateHelper {
   override def apply(plan: LogicalPlan): LogicalPlan = plan.transformDown {
     case filter @ Filter(condition, view: FunctionCall) =>
       filter.copy(child = view.read(allowed(splitConjunctivePredicates(condition), view.output)))
-    case call: FunctionCall => call.read((_, _) => true) // also where an analyzer without our rules left it
+    case call: FunctionCall => call.read((_, _) => true) // the analyzer may have run without our rules
   }
 
   /** Tests whether the conjuncts leave a value of a text column. */

@@ -56,19 +56,20 @@ object HistogramFunction extends TableFunction("histogram") {
 /** `metastore.quantiles(table, column [, probabilities] [, at])`: one row a probability. */
 object QuantilesFunction extends TableFunction("quantiles") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val wanted = probabilities(call.value("probabilities").get)
+    val requested = probabilities(call.value("probabilities").get)
     val column = ColumnDetails.fromCall(session, call)
-    column.quantiles(wanted) match {
+    column.quantiles(requested) match {
       case Some(exact) =>
-        for ((p, value) <- wanted.zip(exact))
+        for ((p, value) <- requested.zip(exact))
           yield ResultRow.row(
             p,
             column.text.value(value),
             column.isRequested,
             Optional.when(column.isRequested)(0.0))
       case None => column.histogram match {
-          case Some(bins) => wanted.map(quantile(column, bins, _))
-          case None => wanted.map(ResultRow.row(_, None, column.isWhole, Optional.when(column.isWhole)(0.0)))
+          case Some(bins) => requested.map(quantile(column, bins, _))
+          case None =>
+            requested.map(ResultRow.row(_, None, column.isWhole, Optional.when(column.isWhole)(0.0)))
         }
     }
   }
@@ -78,12 +79,12 @@ object QuantilesFunction extends TableFunction("quantiles") {
 
   private def quantile(column: ColumnDetails, bins: Histogram, probability: Double): InternalRow = {
     val rank = math.max(1L, math.ceil(probability * bins.number).toLong)
-    val shown = boundAt(column, bins, rank).getOrElse(valueAt(column, bins, rank))
-    val share = shown.error.map(_.toDouble / bins.number)
+    val quantile = boundAt(column, bins, rank).getOrElse(valueAt(column, bins, rank))
+    val share = quantile.error.map(_.toDouble / bins.number)
     ResultRow.row(
       probability,
-      column.text.bound(Some(shown.value), shown.isWhole),
-      share.contains(0.0) && shown.isWhole,
+      column.text.bound(Some(quantile.value), quantile.isWhole),
+      share.contains(0.0) && quantile.isWhole,
       share)
   }
 
@@ -97,9 +98,9 @@ object QuantilesFunction extends TableFunction("quantiles") {
   }
 
   private def valueAt(column: ColumnDetails, bins: Histogram, rank: Long): ShownValue = {
-    val found = bins.at(rank)
-    val error = if (column.isWhole) found.error else None
-    ShownValue(found.value, column.text.isWhole(found.value, column.row), error)
+    val bin = bins.at(rank)
+    val error = if (column.isWhole) bin.error else None
+    ShownValue(bin.value, column.text.isWhole(bin.value, column.row), error)
   }
 
   private def probabilities(argument: Literal): Seq[Double] = {

@@ -36,24 +36,24 @@ object FilesFunction extends TableFunction("files") {
     // Deletes belong to a snapshot: those of an ancestor say nothing about this one.
     val isRequested = requested.contains(snapshot.id)
     for (file <- live) yield {
-      val known = analyzed.get(file.key)
-      val deleted = if (isRequested) known.flatMap(_.deletedRows) else None
-      row(file, known, deleted, counts.getOrElse(file.path, 0))
+      val stored = analyzed.get(file.key)
+      val deleted = if (isRequested) stored.flatMap(_.deletedRows) else None
+      row(file, stored, deleted, counts.getOrElse(file.path, 0))
     }
   }
 
   private def row(
       file: DataFile,
-      known: Option[TableFileRow],
+      stored: Option[TableFileRow],
       deleted: Option[Long],
       columns: Int): InternalRow =
     ResultRow.row(
       file.path,
       file.size,
-      file.rows.orElse(known.flatMap(_.rows)),
+      file.rows.orElse(stored.flatMap(_.rows)),
       deleted.orElse(file.deletedRows),
       ResultRow.texts(file.partition.toSeq),
-      known.exists(_.block.isDefined),
+      stored.exists(_.block.isDefined),
       columns.toLong)
 }
 
@@ -71,12 +71,12 @@ object ColumnsFunction extends StatisticsFunction("columns") {
       case None => context.table.leaves(current)
       case Some(column) => IndexedSeq(context.leaf(session, column, context.described(current, snapshot)))
     }
-    val wanted = leaves.filter(leaf => call.keeps("column_name", leaf.name))
-    val byKey = Indexed.by(wanted)(_.key)
+    val selected = leaves.filter(leaf => call.keeps("column_name", leaf.name))
+    val byKey = Indexed.by(selected)(_.key)
     val level = new FileLevel(context, snapshot)
     val files = call.optional("file").fold(level.files)(path => IndexedSeq(level.find(path)))
-    val wantedFiles = files.filter(file => call.keeps("path", file.path))
-    for (FileColumnSummary(file, column, row) <- level.columns(wantedFiles, wanted.map(_.key))) yield {
+    val selectedFiles = files.filter(file => call.keeps("path", file.path))
+    for (FileColumnSummary(file, column, row) <- level.columns(selectedFiles, selected.map(_.key))) yield {
       val leaf = byKey(column.key)
       val text = ValueText.fromTypes(column.dataType, leaf.dataType)
       ResultRow.row(
@@ -141,8 +141,8 @@ object TablesFunction extends TableFunction("tables") with Logging {
           Namespaces.siblings(catalog, namespace))
       case NonFatal(e) =>
         val name = SqlName(catalog.name +: namespace.toSeq)
-        val why = s"the tables of $name cannot be listed: ${MetastoreException.firstLine(e)}"
-        throw MetastoreException.invalidArgument("database", why)
+        val reason = s"the tables of $name cannot be listed: ${MetastoreException.firstLine(e)}"
+        throw MetastoreException.invalidArgument("database", reason)
     }
 
   /**

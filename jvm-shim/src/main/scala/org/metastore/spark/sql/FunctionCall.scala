@@ -66,11 +66,11 @@ private[sql] final class StatementMemo(session: SparkSession, rows: () => Seq[In
 
   private def rowsOf(statement: String): Seq[InternalRow] = synchronized {
     last match {
-      case Some((`statement`, known)) => known
+      case Some((`statement`, remembered)) => remembered
       case _ =>
-        val made = rows()
-        last = Some((statement, made))
-        made
+        val result = rows()
+        last = Some((statement, result))
+        result
     }
   }
 

@@ -70,10 +70,10 @@ private final class FunctionNames(sql: String) {
 
   /** Raises an error with the near names of a misspelt function: Spark's own error has none. */
   private def refuseMisspelt(i: Int): Unit = {
-    val known = TableFunctions.names
+    val names = TableFunctions.names
     for (name <- dotted(i).orElse(undotted(i)))
-      if (!known.contains(name) && isTablePosition(i) && NearNames.find(name, known).nonEmpty)
-        throw MetastoreException.functionNotFound(name, known)
+      if (!names.contains(name) && isTablePosition(i) && NearNames.find(name, names).nonEmpty)
+        throw MetastoreException.functionNotFound(name, names)
   }
 
   /** The name after `metastore_` that is called, unless the session has such a function. */

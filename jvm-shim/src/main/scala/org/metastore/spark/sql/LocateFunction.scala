@@ -31,7 +31,7 @@ object LocateFunction extends TableFunction("locate") {
     val snapshot = context.snapshotWithColumns(current)
     val leaf = context.leaf(session, call.text("column"), context.table.leaves(current))
     context.requireValues(leaf, snapshot)
-    val value = call.value("value").fold(Literal(null, leaf.dataType))(valueOf(_, leaf))
+    val value = call.value("value").fold(Literal(null, leaf.dataType))(exactValue(_, leaf))
     val (changed, files) =
       context.liveFiles(snapshot).partition(TableFormats.hasLogFiles(context.table.format) && !_.isWhole)
     // Log files may hold any value.
@@ -52,13 +52,14 @@ object LocateFunction extends TableFunction("locate") {
     val areFew = forms.size <= MostForms
     val filters = compile(leaf, forms, areFew)
     val statistics = context.planning(MetastoreConf().readTimeoutMillis)
-    val known = statistics.forFiles(FileList.fromKeys(files.map(_.key)), filters.head.columnKeys)
+    val summaries = statistics.forFiles(FileList.fromKeys(files.map(_.key)), filters.head.columnKeys)
     val counts = for ((filter, form) <- filters.zip(forms)) yield {
-      val verdicts = filter.evaluate(known)
-      val kept = files.indices.filter(verdicts.isKept).toArray
-      def unknown = Array.fill(kept.length)(-1L)
-      val rows = if (areFew) known.frequencies(leaf.key, leaf.dataType, form.value, kept) else unknown
-      kept.zip(rows).toMap
+      val verdicts = filter.evaluate(summaries)
+      val candidates = files.indices.filter(verdicts.isKept).toArray
+      def unknown = Array.fill(candidates.length)(-1L)
+      val rows =
+        if (areFew) summaries.frequencies(leaf.key, leaf.dataType, form.value, candidates) else unknown
+      candidates.zip(rows).toMap
     }
     for {
       file <- files.indices
@@ -92,7 +93,7 @@ object LocateFunction extends TableFunction("locate") {
   }
 
   /** The value in the column's type, exactly. A text such as `X'00FF'` is read as bytes. */
-  private def valueOf(literal: Literal, leaf: Leaf): Literal = (literal.value, leaf.dataType) match {
+  private def exactValue(literal: Literal, leaf: Leaf): Literal = (literal.value, leaf.dataType) match {
     case (text: UTF8String, BinaryType) =>
       BinaryText.parse(text.toString).fold(castTo(literal, leaf))(Literal(_))
     case _ => castTo(literal, leaf)

@@ -18,14 +18,14 @@ import org.metastore.spark.tables.ViewNamespace
  */
 private[sql] final class ReadThread[T](read: () => T) extends Thread("metastore-read") {
   private val user = UserGroupInformation.getCurrentUser
-  private val ofView = Some(SQLConf.get).filterNot(_ eq SparkSession.active.sessionState.conf)
+  private val viewConf = Some(SQLConf.get).filterNot(_ eq SparkSession.active.sessionState.conf)
   private val namespace = ViewNamespace.current
   private val result = new CompletableFuture[T]
   setDaemon(true)
 
   override def run(): Unit = ViewNamespace.within(namespace) {
     val reading: PrivilegedAction[Boolean] = () =>
-      try result.complete(ofView.fold(read())(conf => SQLConf.withExistingConf(conf)(read())))
+      try result.complete(viewConf.fold(read())(conf => SQLConf.withExistingConf(conf)(read())))
       // Fatal errors, too: a thread waits for the result.
       catch { case e: Throwable => result.completeExceptionally(e) }
     user.doAs(reading)

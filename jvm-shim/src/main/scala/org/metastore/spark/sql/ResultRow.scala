@@ -61,10 +61,10 @@ object ResultRow {
 }
 
 /** Renders values of a column as `CAST(value AS STRING)` does in this session, binary ones as `X'00FF'`. */
-final class ValueText private (written: Option[DataType], shown: DataType) {
+final class ValueText private (written: Option[DataType], target: DataType) {
   private val zone = Some(SQLConf.get.sessionLocalTimeZone)
   private val ansi = SQLConf.get.ansiEnabled // decides whether small decimals are written with an exponent
-  private val isCut = shown == BinaryType || shown.isInstanceOf[StringType]
+  private val isCut = target == BinaryType || target.isInstanceOf[StringType]
 
   /** A stored value; null if it is missing. */
   def value(value: Option[Any]): UTF8String = value.flatMap(v => written.map(asText(v, _))).orNull
@@ -88,8 +88,8 @@ final class ValueText private (written: Option[DataType], shown: DataType) {
 
   private def asText(value: Any, from: DataType): UTF8String = {
     val literal = Literal(CatalystValue.catalyst(value, from), from)
-    val typed = if (from == shown) literal else Cast(literal, shown, zone, ansiEnabled = false)
-    if (shown == BinaryType) UTF8String.fromString(BinaryText.render(typed.eval().asInstanceOf[Array[Byte]]))
+    val typed = if (from == target) literal else Cast(literal, target, zone, ansiEnabled = false)
+    if (target == BinaryType) UTF8String.fromString(BinaryText.render(typed.eval().asInstanceOf[Array[Byte]]))
     else Cast(typed, StringType, zone, ansi).eval().asInstanceOf[UTF8String]
   }
 }
@@ -98,11 +98,11 @@ object ValueText {
   private val CutBytes = Contract.limit("cut_bytes")
 
   /** Renders values that were written under a type, for a column that may have another type by now. */
-  def fromTypes(written: String, shown: DataType): ValueText = {
+  def fromTypes(written: String, target: DataType): ValueText = {
     val writtenType =
-      if (written == shown.simpleString) Some(shown)
+      if (written == target.simpleString) Some(target)
       else Try(CatalystSqlParser.parseDataType(written)).toOption
-    new ValueText(writtenType.map(plain), plain(shown))
+    new ValueText(writtenType.map(plain), plain(target))
   }
 
   /** The type without length limit and collation: bounds of texts are stored as bytes. */

@@ -188,10 +188,10 @@ object FactsFunction extends TableFunction("facts") {
   }
 
   private def requireSupported(session: SparkSession, name: String, table: LakeTable): Unit =
-    for (why <- table.refusal) {
+    for (refusal <- table.refusal) {
       def owner = SqlName.everyPart(session.sessionState.sqlParser.parseMultipartIdentifier(name).init)
-      val hint = if (why.isSelected) s" The table is $owner." else ""
-      throw MetastoreException.unsupportedTable(name, why.reason, hint)
+      val hint = if (refusal.isSelected) s" The table is $owner." else ""
+      throw MetastoreException.unsupportedTable(name, refusal.reason, hint)
     }
 
   private def allFacts(session: SparkSession, handle: TableHandle): Seq[InternalRow] = {
@@ -199,8 +199,8 @@ object FactsFunction extends TableFunction("facts") {
     val listing = table.facts
     val leaves = table.leaves(None)
     val partitioning = table.partitionColumns.flatMap(column => leaves.find(_.path == Seq(column)))
-    val ofCatalog = handle.sessionTable.fold(Map.empty[String, String])(ownProperties(session, _))
-    val properties = table.properties ++ ofCatalog
+    val catalogProperties = handle.sessionTable.fold(Map.empty[String, String])(ownProperties(session, _))
+    val properties = table.properties ++ catalogProperties
     val facts =
       identity(handle) ++ describe(session, table, leaves, listing) + ("properties" -> properties.asJava)
     factsRow(facts) +: listing.files.map(row(_, partitioning))
@@ -217,13 +217,13 @@ object FactsFunction extends TableFunction("facts") {
   }
 
   private def factsRow(facts: Map[String, Any]): InternalRow = {
-    val others = Seq.fill(schema.length - 1)(None)
-    ResultRow.row(mapper.writeValueAsString(facts.asJava) +: others: _*)
+    val emptyCells = Seq.fill(schema.length - 1)(None)
+    ResultRow.row(mapper.writeValueAsString(facts.asJava) +: emptyCells: _*)
   }
 
   private def row(file: FileFacts, partitioning: Seq[Leaf]): InternalRow = {
     val live = file.live
-    val constants = file.constants ++ FileConstants.ofTexts(partitioning, live.partition)
+    val constants = file.constants ++ FileConstants.fromTexts(partitioning, live.partition)
     ResultRow.row(
       None,
       live.path,
@@ -236,7 +236,7 @@ object FactsFunction extends TableFunction("facts") {
       live.modified,
       file.format,
       file.isEncrypted,
-      ResultRow.texts(constants.known.toSeq),
+      ResultRow.texts(constants.values.toSeq),
       ResultRow.list(constants.unknown),
       ResultRow.texts(file.names.toSeq),
       file.hasEqualityDeletes)

@@ -25,12 +25,12 @@ object SummaryFunction extends StatisticsFunction("summary") {
     val all = context.described(requested, snapshot)
     val leaves = context.leavesOf(session, call, all)
     call.optional("file") match {
-      case None => ofTable(context, snapshot, leaves, requested)
-      case Some(path) => ofFile(context, snapshot, leaves, path, requested)
+      case None => tableRows(context, snapshot, leaves, requested)
+      case Some(path) => fileRows(context, snapshot, leaves, path, requested)
     }
   }
 
-  private def ofTable(
+  private def tableRows(
       context: TableContext,
       snapshot: Snapshot,
       leaves: Seq[Leaf],
@@ -83,14 +83,14 @@ object SummaryFunction extends StatisticsFunction("summary") {
     context.store.quantiles(snapshot.ranks, row.column, Quartiles.map(_ / 100.0)) match {
       case Some(exact) if row.percentiles.nonEmpty =>
         var percentiles = row.percentiles
-        for ((place, Some(value)) <- Quartiles.zip(exact)) percentiles = percentiles.updated(place, value)
+        for ((p, Some(value)) <- Quartiles.zip(exact)) percentiles = percentiles.updated(p, value)
         row.withPercentiles(percentiles)
       case _ => row
     }
 
   private val Quartiles = Seq(25, 50, 75)
 
-  private def ofFile(
+  private def fileRows(
       context: TableContext,
       snapshot: Snapshot,
       leaves: Seq[Leaf],
@@ -98,13 +98,13 @@ object SummaryFunction extends StatisticsFunction("summary") {
       requested: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
     val files = new FileLevel(context, snapshot)
     val file = files.find(path)
-    val known = Indexed.by(files.columns(Seq(file), leaves.map(_.key)))(_.column.key)
-    if (known.isEmpty) throw context.noStatistics(s" of the data file $path")
+    val columns = Indexed.by(files.columns(Seq(file), leaves.map(_.key)))(_.column.key)
+    if (columns.isEmpty) throw context.noStatistics(s" of the data file $path")
     lazy val histograms = files.histograms(file)
     def withPercentiles(row: SummaryRow, key: String): SummaryRow = {
       val stored = if (row.percentiles.isEmpty) histograms.get(key) else None
       val bins = stored.flatMap(Histogram.fromRow(_, row))
-      bins.fold(row)(known => row.withPercentiles(known.percentiles))
+      bins.fold(row)(histogram => row.withPercentiles(histogram.percentiles))
     }
     val tops = files.mostFrequent(file)
     val isWhole = file.deletes.isEmpty && context.isRequested(snapshot, requested)
@@ -117,7 +117,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
       filesTotal = 1,
       origin(context, snapshot, requested))
     leaves.map { leaf =>
-      val column = known.get(leaf.key)
+      val column = columns.get(leaf.key)
       val row = column.map(summary => withPercentiles(summary.row, leaf.key))
       val written = column.fold("")(_.column.dataType)
       answer(leaf, row, written, scope, tops.get(leaf.key))
@@ -151,63 +151,63 @@ object SummaryFunction extends StatisticsFunction("summary") {
   /** Counts are those of live rows or NULL; bounds and distributions describe physical rows. */
   private def toRow(
       leaf: Leaf,
-      known: SummaryRow,
+      summary: SummaryRow,
       written: String,
       scope: Scope,
       top: Option[ValueCount]): InternalRow = {
     val text = ValueText.fromTypes(written, leaf.dataType)
-    val percentiles = known.percentiles
+    val percentiles = summary.percentiles
     def percentile(p: Int) =
-      if (percentiles.isDefinedAt(p)) text.edge(percentiles(p), known) else null
+      if (percentiles.isDefinedAt(p)) text.edge(percentiles(p), summary) else null
     // A value that the list leaves out may be as frequent as the floor.
-    val floor = known.get[Long]("frequencies_floor").getOrElse(0L)
+    val floor = summary.get[Long]("frequencies_floor").getOrElse(0L)
     val sureTop = top.filter(_.frequency >= floor)
     // All rows, not those of some of the files.
-    val described = if (known.rows == scope.rows) known.rows else None
+    val described = if (summary.rows == scope.rows) summary.rows else None
     def live(part: Option[Long]): Option[Long] =
       for {
         number <- part
         all <- described
         count <- LiveShare.count(number, all, scope.live)
       } yield count
-    val nulls = live(known.nulls)
+    val nulls = live(summary.nulls)
     val nullShare = for (count <- nulls; rows <- scope.live if rows > 0) yield count * 100.0 / rows
     val mostDistinct = scope.live.fold(Long.MaxValue)(_ - nulls.getOrElse(0L))
-    val distinct = known.distinct.map(math.min(_, mostDistinct))
+    val distinct = summary.distinct.map(math.min(_, mostDistinct))
     val describesLive = described.isDefined && scope.live == described
-    val distinctError = if (describesLive) known.get[Double]("distinct_error") else None
-    val files = LiveShare.count(known.files.toLong, scope.files, Some(scope.filesRemaining))
-    val hasExactBounds = (known.lo.isEmpty || known.loExact) && (known.hi.isEmpty || known.hiExact)
+    val distinctError = if (describesLive) summary.get[Double]("distinct_error") else None
+    val files = LiveShare.count(summary.files.toLong, scope.files, Some(scope.filesRemaining))
+    val hasExactBounds = (summary.lo.isEmpty || summary.loExact) && (summary.hi.isEmpty || summary.hiExact)
     val isExact = scope.exact && files.contains(scope.filesTotal) &&
-      (known.files == 0 || (known.nulls.isDefined && hasExactBounds))
+      (summary.files == 0 || (summary.nulls.isDefined && hasExactBounds))
     val cells = Seq[Any](
       leaf.name,
       leaf.dataType.simpleString,
-      text.bound(known.lo, known.loExact),
-      text.bound(known.hi, known.hiExact),
+      text.bound(summary.lo, summary.loExact),
+      text.bound(summary.hi, summary.hiExact),
       distinct,
-      finiteMean(known),
-      deviation(known),
+      finiteMean(summary),
+      deviation(summary),
       percentile(25),
       percentile(50),
       percentile(75),
       scope.live,
       nullShare,
       nulls,
-      live(known.nans),
-      known.get[Double]("avg_len"),
-      known.get[Long]("max_len"),
+      live(summary.nans),
+      summary.get[Double]("avg_len"),
+      summary.get[Long]("max_len"),
       text.value(sureTop.map(_.value)),
       live(sureTop.map(_.frequency)),
-      known.get[Long]("compressed_bytes"),
+      summary.get[Long]("compressed_bytes"),
       isExact,
       distinctError,
       files,
       scope.filesTotal)
     val lastCells = Seq[Any](
-      UserDefinedStatistics.texts(known.extra),
+      UserDefinedStatistics.texts(summary.extra),
       Sparkline.draw(percentiles),
-      live(infinities(leaf, known)))
+      live(infinities(leaf, summary)))
     ResultRow.row(cells ++ scope.origin ++ lastCells: _*)
   }
 
@@ -242,8 +242,8 @@ object LiveShare {
    *
    * @param live the number of live things of all; `None` if unknown
    */
-  def count(part: Long, whole: Long, live: Option[Long]): Option[Long] = {
-    val isAllOrNothing = part == 0 || part == whole
-    for (left <- live if isAllOrNothing || left == whole || left == 0) yield math.min(part, left)
+  def count(part: Long, total: Long, live: Option[Long]): Option[Long] = {
+    val isAllOrNothing = part == 0 || part == total
+    for (alive <- live if isAllOrNothing || alive == total || alive == 0) yield math.min(part, alive)
   }
 }

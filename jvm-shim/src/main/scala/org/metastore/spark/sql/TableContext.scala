@@ -124,7 +124,7 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   def planning(limitMillis: Long): TableStatistics =
     store.planning(table.uuid, limitMillis, nameMapping = table.nameMapping) match {
       case Right(statistics) => statistics
-      case Left(why) => throw new IOException(why.sentence)
+      case Left(reason) => throw new IOException(reason.sentence)
     }
 
   /** The histogram of a column of the table, or of one of its data files, that an object stores. */
@@ -157,13 +157,13 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   }
 
   /** The leaf that a user calls `column`, names compared as the session compares them. */
-  def leaf(session: SparkSession, column: String, among: Seq[Leaf]): Leaf = {
+  def leaf(session: SparkSession, column: String, leaves: Seq[Leaf]): Leaf = {
     val same = session.sessionState.conf.resolver
     val parts = Try(session.sessionState.sqlParser.parseMultipartIdentifier(column)).getOrElse(Seq(column))
-    val below = among.filter(_.path.take(parts.length).corresponds(parts)(same))
+    val below = leaves.filter(_.path.take(parts.length).corresponds(parts)(same))
     val byPath = below.find(_.path.length == parts.length)
-    val leaf = byPath.orElse(among.find(leaf => same(leaf.name, column)))
-    leaf.getOrElse(throw noLeaf(column, among, below))
+    val leaf = byPath.orElse(leaves.find(leaf => same(leaf.name, column)))
+    leaf.getOrElse(throw noLeaf(column, leaves, below))
   }
 
   /** Raises METASTORE_INVALID_ARGUMENT for a column whose values a snapshot does not store. */
@@ -177,8 +177,8 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   def leavesOf(session: SparkSession, call: Arguments, all: IndexedSeq[Leaf]): IndexedSeq[Leaf] =
     call.optional("column").fold(all)(column => IndexedSeq(leaf(session, column, all)))
 
-  private def noLeaf(column: String, among: Seq[Leaf], below: Seq[Leaf]): MetastoreException =
-    if (below.isEmpty) MetastoreException.columnNotFound(column, name, among.map(_.name))
+  private def noLeaf(column: String, leaves: Seq[Leaf], below: Seq[Leaf]): MetastoreException =
+    if (below.isEmpty) MetastoreException.columnNotFound(column, name, leaves.map(_.name))
     else MetastoreException.invalidArgument(
       "column",
       s"$column is a struct",
@@ -195,9 +195,9 @@ final class TableContext private (val name: String, val table: LakeTable, val st
       listAnalyzed + (if (table.namesSnapshots) TableContext.SnapshotForms else ""))
 
   private def listAnalyzed: String = {
-    val (shown, earlier) = snapshots.map(_.id).reverse.splitAt(TableContext.Shown)
+    val (latest, earlier) = snapshots.map(_.id).reverse.splitAt(TableContext.Shown)
     val more = if (earlier.isEmpty) "" else s" and ${earlier.length} more"
-    if (shown.isEmpty) "" else s" Analyzed: ${shown.mkString(", ")}$more."
+    if (latest.isEmpty) "" else s" Analyzed: ${latest.mkString(", ")}$more."
   }
 
   private def snapshotOf(literal: Literal): Option[String] = literal.dataType match {
@@ -293,22 +293,22 @@ final class FileLevel(context: TableContext, snapshot: Snapshot) {
 
   /** The most frequent value of each column of a data file, by the column's key. */
   def mostFrequent(file: TableFileRow): Map[String, ValueCount] =
-    ofDetails(file, _.frequencies)(detail => context.store.mostFrequent(detail.ref, Some(detail.file)))
+    readDetails(file, _.frequencies)(detail => context.store.mostFrequent(detail.ref, Some(detail.file)))
 
   /** The histogram of each column of a data file, by the column's key. */
   def histograms(file: TableFileRow): Map[String, HistogramRow] =
-    ofDetails(file, _.histograms)(detail => context.store.histograms(detail.ref, detail.file))
+    readDetails(file, _.histograms)(detail => context.store.histograms(detail.ref, detail.file))
 
   /** Reads a kind of details of the columns of a data file, by the column's key. */
-  private def ofDetails[T](
+  private def readDetails[T](
       file: TableFileRow,
       kind: DataFileRow => Option[DetailRef])(read: DetailRef => Map[Int, T]): Map[String, T] = {
     val details = inBlocks(Seq(file)) { (block, listed) =>
       for {
         row <- listed
         detail <- kind(row).toSeq
-        (column, known) <- read(detail)
-      } yield block.columns(column).key -> known
+        (column, value) <- read(detail)
+      } yield block.columns(column).key -> value
     }
     details.toMap
   }
@@ -328,12 +328,12 @@ final class FileLevel(context: TableContext, snapshot: Snapshot) {
   /** The number of columns with statistics in each file, by path. */
   def columnCounts(rows: Seq[TableFileRow], keys: Set[String]): Map[String, Int] = {
     val perBlock = inBlocks(rows) { (block, listed) =>
-      val known = keysOf(block, Indexed.set(listed)(_.file), keys)
-      listed.map(file => file.path -> known(file.file))
+      val keysInBlock = keysOf(block, Indexed.set(listed)(_.file), keys)
+      listed.map(file => file.path -> keysInBlock(file.file))
     }
     val keysByPath = mutable.Map.empty[String, Set[String]].withDefaultValue(Set.empty)
-    for ((path, known) <- perBlock) keysByPath(path) ++= known
-    for ((path, known) <- keysByPath.toMap) yield path -> known.size
+    for ((path, fileKeys) <- perBlock) keysByPath(path) ++= fileKeys
+    for ((path, fileKeys) <- keysByPath.toMap) yield path -> fileKeys.size
   }
 
   /** The columns with a row in a block, by file. Merged blocks may have gaps: only then the rows are read. */
@@ -363,7 +363,7 @@ final class FileLevel(context: TableContext, snapshot: Snapshot) {
       computed <- Seq("footer", "full")
       manifest <- context.manifest.toSeq
       block <- manifest.blocks if block.computed == computed
-      known <- read(block, context.store.dataFiles(block).filter(file => keys(file.key)))
-    } yield known
+      result <- read(block, context.store.dataFiles(block).filter(file => keys(file.key)))
+    } yield result
   }
 }

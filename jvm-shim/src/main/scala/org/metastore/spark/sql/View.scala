@@ -57,11 +57,11 @@ private[sql] final class View private (declared: JsonNode) {
 
   private def frequency(column: ColumnDetails, counted: ValueCount): Fields = {
     val files = Optional.when(counted.files.nonEmpty)(countsOfFiles(column, counted.files.toSeq.sorted))
-    val own = Map(
+    val viewFields = Map(
       "column_name" -> column.leaf.name,
       s"value_${SummaryRow.encodingOf(counted.value)}" -> counted.value,
       "files" -> files)
-    (FrequenciesFunction.fields(column, counted) ++ own).get _
+    (FrequenciesFunction.fields(column, counted) ++ viewFields).get _
   }
 
   private def countsOfFiles(column: ColumnDetails, counts: Seq[(Int, Long)]): ArrayBasedMapData =

@@ -25,7 +25,7 @@ private[statistics] final class StatisticsReaders(
     val blocks: BlockReader,
     val zones: ZoneReader,
     val values: ValueCountReader,
-    val places: ValueIndexReader,
+    val valueIndex: ValueIndexReader,
     val histograms: HistogramReader,
     val manifest: Manifest,
     val budget: Budget)
@@ -53,18 +53,18 @@ private[statistics] final class BlockStatistics(
 
   private type Column = (String, DataType)
 
-  private val distributions =
-    new ValueIndex(readers.blocks, readers.places, readers.manifest, joined, files, budget)
+  private val valueIndex =
+    new ValueIndex(readers.blocks, readers.valueIndex, readers.manifest, joined, files, budget)
   private lazy val paged = new PageLoader(readers.zones, joined.blocks, columns.bounds, budget)
   private val summaries = new ConcurrentHashMap[Column, Either[Reason, ColumnSummary]]()
 
   override def fingerprint: String = joined.fingerprint
   override def rows: Array[Long] = joined.rows
-  override def isKnown(file: Int): Boolean = joined.known(file)
+  override def isKnown(file: Int): Boolean = joined.isKnown(file)
   override def knownFiles: Int = joined.knownFiles
 
-  override def load(wanted: Seq[Column]): Unit = {
-    val missing = wanted.distinct.filterNot(column => summaries.containsKey(column) || isAligned(column))
+  override def load(requested: Seq[Column]): Unit = {
+    val missing = requested.distinct.filterNot(column => summaries.containsKey(column) || isAligned(column))
     if (few) paged.load(missing)
     else columns.bounds.load(joined.blocks.map(_.block), missing)
     val loaded = Seq.newBuilder[(Column, Seq[BlockPart[BlockColumn]])]
@@ -114,20 +114,20 @@ private[statistics] final class BlockStatistics(
       column: Column,
       loader: ColumnLoader[B])(assemble: Seq[BlockPart[B]] => A): Either[Reason, A] =
     joined.findAligned[A](column) match {
-      case Some(found) => Right(found)
+      case Some(column) => Right(column)
       case None =>
         loader.load(joined.blocks.map(_.block), Seq(column))
         loader.parts(joined.blocks, column).map { parts =>
-          val found = assemble(parts)
-          if (!few && loader.complete(joined.blocks, column)) joined.keepAligned(column, found)
-          found
+          val assembled = assemble(parts)
+          if (!few && loader.complete(joined.blocks, column)) joined.keepAligned(column, assembled)
+          assembled
         }
     }
 
   override def values(
       key: String,
       dataType: DataType,
-      among: Array[Int],
+      selected: Array[Int],
       filters: Boolean,
       most: Long): ColumnValues =
     orUnknown[ColumnValues](ColumnValues.Unknown) {
@@ -137,18 +137,18 @@ private[statistics] final class BlockStatistics(
           val loader = new ValueCountLoader(valueReader, joined.blocks, budget, most)
           new ListValues(dataType, loader.load(key, dataType, open, filters))
         }
-      placedOf(key, dataType, among).fold(listed(among))(new IndexValues(_, among, listed(_)))
+      findInIndex(key, dataType, selected).fold(listed(selected))(new IndexValues(_, selected, listed(_)))
     }
 
   override def valueCounts(
       key: String,
       dataType: DataType,
-      among: Array[Int]): collection.Map[Int, CountedValues] =
+      selected: Array[Int]): collection.Map[Int, CountedValues] =
     orUnknown[collection.Map[Int, CountedValues]](Map.empty) {
       val loader =
         new ValueCountLoader(valueReader, joined.blocks, budget, most = Long.MaxValue, counted = true)
       for {
-        (file, values) <- loader.load(key, dataType, among, filters = false)
+        (file, values) <- loader.load(key, dataType, selected, filters = false)
         counted <- values.counted
       } yield file -> counted
     }
@@ -159,45 +159,49 @@ private[statistics] final class BlockStatistics(
       unknown
     }
 
-  override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] = {
+  override def frequencies(key: String, dataType: DataType, value: Any, selected: Array[Int]): Array[Long] = {
     def counted(counts: ColumnSummary => Array[Long]): Array[Long] = column(key, dataType) match {
-      case Right(summary) => among.map(i => if (summary.hasStatistics(i)) counts(summary)(i) else -1L)
-      case Left(_) => Fill.longs(among.length, -1)
+      case Right(summary) => selected.map(i => if (summary.hasStatistics(i)) counts(summary)(i) else -1L)
+      case Left(_) => Fill.longs(selected.length, -1)
     }
     value match {
       case null => counted(_.nulls)
       case number: Double if number.isNaN => counted(_.nans)
       case number: Float if number.isNaN => counted(_.nans)
-      case _ => frequencies(key, dataType, CatalystValue.point(value, dataType), among)
+      case _ => frequencies(key, dataType, CatalystValue.point(value, dataType), selected)
     }
   }
 
-  private def frequencies(key: String, dataType: DataType, point: Values, among: Array[Int]): Array[Long] = {
-    val found = Fill.longs(among.length, -1)
+  private def frequencies(
+      key: String,
+      dataType: DataType,
+      point: Values,
+      selected: Array[Int]): Array[Long] = {
+    val frequencies = Fill.longs(selected.length, -1)
     for {
-      placed <- placedOf(key, dataType, among)
-      rows <- placed.rows(point)
-      i <- among.indices
-      if placed.isCovered(among(i))
-    } found(i) = rows(among(i))
-    val open = among.indices.filter(found(_) < 0).toArray
-    val listed =
-      new ValueFrequencies(valueReader, joined.blocks, budget).load(key, dataType, point, open.map(among(_)))
-    for (i <- open.indices) found(open(i)) = listed(i)
-    found
+      indexed <- findInIndex(key, dataType, selected)
+      rows <- indexed.rows(point)
+      i <- selected.indices
+      if indexed.isCovered(selected(i))
+    } frequencies(i) = rows(selected(i))
+    val open = selected.indices.filter(frequencies(_) < 0).toArray
+    val counts = new ValueFrequencies(valueReader, joined.blocks, budget)
+    val listed = counts.load(key, dataType, point, open.map(selected(_)))
+    for (i <- open.indices) frequencies(open(i)) = listed(i)
+    frequencies
   }
 
-  private def placedOf(key: String, dataType: DataType, among: Array[Int]): Option[IndexFiles] =
-    column(key, dataType).toOption.flatMap(distributions.find(key, dataType, among, _))
+  private def findInIndex(key: String, dataType: DataType, selected: Array[Int]): Option[IndexFiles] =
+    column(key, dataType).toOption.flatMap(valueIndex.find(key, dataType, selected, _))
 
-  override def groups(wanted: Seq[Column]): Seq[FileGroupStatistics] = {
+  override def groups(requested: Seq[Column]): Seq[FileGroupStatistics] = {
     val zoned = joined.blocks.filter(_.block.zones.nonEmpty)
-    columns.zones.load(zoned.map(_.block), wanted)
+    columns.zones.load(zoned.map(_.block), requested)
     zoned.map(new ZoneGroups(_, columns.zones))
   }
 
-  override def among(places: Array[Int]): FileSetStatistics =
-    new BlockStatistics(readers, files.at(places), joined.at(places), columns, few = true)
+  override def among(selected: Array[Int]): FileSetStatistics =
+    new BlockStatistics(readers, files.at(selected), joined.at(selected), columns, few = true)
 }
 
 private object BlockStatistics {

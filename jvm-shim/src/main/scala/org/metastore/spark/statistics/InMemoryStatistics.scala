@@ -68,24 +68,25 @@ final class InMemoryStatistics(
   override def valueCounts(
       key: String,
       dataType: DataType,
-      among: Array[Int]): collection.Map[Int, CountedValues] =
+      selected: Array[Int]): collection.Map[Int, CountedValues] =
     Map.empty
 
   override def values(
       key: String,
       dataType: DataType,
-      among: Array[Int],
+      selected: Array[Int],
       filters: Boolean,
       most: Long): ColumnValues =
     listed.get((key, dataType)) match {
       case None => ColumnValues.Unknown
       case Some(lists) =>
-        val values = for (file <- among.toSeq; list <- lists(file)) yield file -> new FileValues.Sorted(list)
+        val values =
+          for (file <- selected.toSeq; list <- lists(file)) yield file -> new FileValues.Sorted(list)
         new ListValues(dataType, values.toMap)
     }
 
-  override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] =
-    Fill.longs(among.length, -1)
+  override def frequencies(key: String, dataType: DataType, value: Any, selected: Array[Int]): Array[Long] =
+    Fill.longs(selected.length, -1)
 
   private def assembled(
       key: String,
@@ -120,9 +121,9 @@ final class InMemoryStatistics(
   }
 
   private def flags(summary: FileSummary): Byte = {
-    val ofLo: Int = if (summary.loExact) Bounds.HasLo | Bounds.LoExact else Bounds.HasLo
-    val ofHi: Int = if (summary.hiExact) Bounds.HasHi | Bounds.HiExact else Bounds.HasHi
-    (summary.lo.fold(0)(_ => ofLo) | summary.hi.fold(0)(_ => ofHi)).toByte
+    val lo: Int = if (summary.loExact) Bounds.HasLo | Bounds.LoExact else Bounds.HasLo
+    val hi: Int = if (summary.hiExact) Bounds.HasHi | Bounds.HiExact else Bounds.HasHi
+    (summary.lo.fold(0)(_ => lo) | summary.hi.fold(0)(_ => hi)).toByte
   }
 }
 

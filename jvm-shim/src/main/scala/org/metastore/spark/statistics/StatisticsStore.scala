@@ -80,8 +80,8 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
       limitMillis: Long,
       version: Option[String] = None,
       nameMapping: Option[String] = None): Long => Either[Reason, TableStatistics] = {
-    val kept = version.flatMap(inMemory)
-    val lookingUp = kept.fold(beginLookup(leftMillis))(manifest => _ => Right(manifest))
+    val cached = version.flatMap(inMemory)
+    val lookingUp = cached.fold(beginLookup(leftMillis))(manifest => _ => Right(manifest))
     millis => {
       val budget = new Budget(millis, limitMillis, root)
       Attempt.recover {
@@ -211,8 +211,8 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, 
   /** Whether a row is that of a data file, or of a table. */
   private def isOf(row: ObjectRow, file: Option[Int]): Boolean = file.isEmpty || row.int("file") == file
 
-  private def isIn(ordinal: Option[Int], wanted: Option[Set[Int]]): Boolean =
-    wanted.isEmpty || ordinal.exists(wanted.get)
+  private def isIn(ordinal: Option[Int], selected: Option[Set[Int]]): Boolean =
+    selected.isEmpty || ordinal.exists(selected.get)
 
   private def groupsOf(columns: Option[Set[Int]])(footer: ParquetFooter): Seq[Int] =
     columns.fold[Seq[Int]](footer.rowGroups.indices)(footer.groupsOf)

@@ -57,8 +57,8 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
   def histograms(
       snapshot: Snapshot,
       columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] = {
-    val read = CacheEntry.readable(histogramsOf(snapshot, columns), budget.ofEstimates)(_.entry)
-    val histograms = for ((wanted, Some(histogram)) <- read) yield wanted.column -> histogram
+    val read = CacheEntry.readable(histogramsOf(snapshot, columns), budget.forEstimates)(_.entry)
+    val histograms = for ((request, Some(histogram)) <- read) yield request.column -> histogram
     histograms.toMap
   }
 
@@ -69,14 +69,14 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
   def beginHistograms(snapshot: Snapshot, columns: Seq[(String, DataType)]): () => Unit = {
     val missing = histogramsOf(snapshot, columns).filter(_.entry.find.isEmpty)
     val reads = readers.histograms.firstReads(snapshot, missing.map(_.ordinal))
-    val reading = PlanningPool.begin(reads, budget.ofEstimates.store, budget.remainingMillis)
+    val reading = PlanningPool.begin(reads, budget.forEstimates.store, budget.remainingMillis)
     () => {
-      reading(budget.ofEstimates) // what is left for waiting then
+      reading(budget.forEstimates) // with the time that remains by then
       ()
     }
   }
 
-  private def histogramsOf(snapshot: Snapshot, columns: Seq[(String, DataType)]): Seq[WantedHistogram] =
+  private def histogramsOf(snapshot: Snapshot, columns: Seq[(String, DataType)]): Seq[RequestedHistogram] =
     for {
       summary <- snapshot.summary.toSeq
       (key, dataType) <- columns.distinct
@@ -84,7 +84,7 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
       if ordinal >= 0 && TypePromotion.fromEntry(snapshot.columns(ordinal), dataType) == TypePromotion.Full
     } yield {
       val entry = readers.histograms.histogram(snapshot, ordinal, summary, dataType)
-      WantedHistogram((key, dataType), ordinal, entry)
+      RequestedHistogram((key, dataType), ordinal, entry)
     }
 
   /**
@@ -102,9 +102,9 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
     val joining = new FileJoiner(reader, readers.zones, manifest, files, budget).begin()
     // A larger block may know few of the files, or none: its columns are read once that is certain.
     val small = manifest.blocks.filter(_.files.rows <= 2L * files.length)
-    val (zoned, others) = small.partition(_.zones.nonEmpty)
+    val (zoned, unzoned) = small.partition(_.zones.nonEmpty)
     query.zones.load(zoned, columns)
-    query.bounds.load(others, columns)
+    query.bounds.load(unzoned, columns)
     val joined = joining().cachedOrSelf
     if (joined.failure.isEmpty) files.keep(joined)
     joined
@@ -112,13 +112,13 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
 }
 
 /** The histogram of a column of a snapshot, read or not. */
-private final case class WantedHistogram(
+private final case class RequestedHistogram(
     column: (String, DataType),
     ordinal: Int,
     entry: CacheEntry[Option[ColumnHistogram]])
 
 /** A large block whose zones may be zones of the scan's files, with its index in the list of blocks. */
-private final case class ZonedBlock(place: Int, join: ZoneJoin)
+private final case class ZonedBlock(index: Int, join: ZoneJoin)
 
 /** Looks for the files of a scan in the blocks of one version of the statistics. */
 private[statistics] final class FileJoiner(
@@ -130,55 +130,55 @@ private[statistics] final class FileJoiner(
 
   /** The blocks, the least preferred first. */
   private val blocks = {
-    val (full, others) = manifest.blocks.partition(_.computed == "full")
-    others ++ full
+    val (full, lessDetailed) = manifest.blocks.partition(_.computed == "full")
+    lessDetailed ++ full
   }
 
   /** Begins to read; the result waits for the end. */
   def begin(): () => FileJoin = {
     val zoned = zonedBlocks
-    val checks = for (block <- zoned; check <- block.join.checks) yield block.place -> check
+    val checks = for (block <- zoned; check <- block.join.checks) yield block.index -> check
     val checked = PlanningPool.startFor(checks, budget) { case (_, check) => check() }
-    val counted = PlanningPool.startFor(zoned, budget)(block => reader.rows(blocks(block.place)))
-    val others = byPaths(blocks.indices.diff(zoned.map(_.place)))
+    val counted = PlanningPool.startFor(zoned, budget)(block => reader.rows(blocks(block.index)))
+    val unzoned = byPaths(blocks.indices.diff(zoned.map(_.index)))
     () => {
       // A table may have thousands of blocks: none of them searches the zones of all.
       val zones = mutable.Map.empty[Int, Seq[Int]].withDefaultValue(Nil)
-      for (((place, _), Right(passed)) <- checked()) zones(place) ++= passed
+      for (((index, _), Right(passed)) <- checked()) zones(index) ++= passed
       val (complete, incomplete) = counted().partition { case (block, _) =>
-        block.join.isComplete(zones(block.place))
+        block.join.isComplete(zones(block.index))
       }
       val joinedByZones = for ((block, rows) <- complete) yield {
-        val ordinals = block.join.ordinals(zones(block.place))
-        block.place -> rows.map(new BlockJoin(blocks(block.place), _, ordinals))
+        val ordinals = block.join.ordinals(zones(block.index))
+        block.index -> rows.map(new BlockJoin(blocks(block.index), _, ordinals))
       }
-      val joined = joinedByZones ++ others() ++ byPaths(incomplete.map(_._1.place))()
+      val joined = joinedByZones ++ unzoned() ++ byPaths(incomplete.map(_._1.index))()
       result(joined.sortBy(_._1).map(_._2))
     }
   }
 
   private def result(joined: Seq[Either[Reason, BlockJoin]]): FileJoin = {
-    val known = for (Right(block) <- joined if block.matches > 0) yield block
+    val matching = for (Right(block) <- joined if block.matches > 0) yield block
     val failures = for (Left(reason) <- joined) yield reason
-    new FileJoin(manifest.fingerprint, files.length, known.toIndexedSeq, failures.headOption)
+    new FileJoin(manifest.fingerprint, files.length, matching.toIndexedSeq, failures.headOption)
   }
 
   private def zonedBlocks: Seq[ZonedBlock] = {
     val large =
-      blocks.indices.filter(place =>
-        blocks(place).zones.nonEmpty && math.min(blocks(place).files.rows, Zone.Files) <= files.length)
-    val read = PlanningPool.runFor(large, budget)(place => zones.identities(blocks(place)))
-    for ((place, Right(Some(identities))) <- read)
-      yield ZonedBlock(place, new ZoneJoin(identities, files, blocks(place).files.rows.toInt))
+      blocks.indices.filter(i =>
+        blocks(i).zones.nonEmpty && math.min(blocks(i).files.rows, Zone.Files) <= files.length)
+    val read = PlanningPool.runFor(large, budget)(i => zones.identities(blocks(i)))
+    for ((i, Right(Some(identities))) <- read)
+      yield ZonedBlock(i, new ZoneJoin(identities, files, blocks(i).files.rows.toInt))
   }
 
-  private def byPaths(places: Seq[Int]): () => Seq[(Int, Either[Reason, BlockJoin])] =
-    PlanningPool.startFor(places, budget)(place => joinByPaths(blocks(place)))
+  private def byPaths(indexes: Seq[Int]): () => Seq[(Int, Either[Reason, BlockJoin])] =
+    PlanningPool.startFor(indexes, budget)(i => joinByPaths(blocks(i)))
 
   private def joinByPaths(block: Block): BlockJoin = {
-    val known = reader.files(block)
-    val join = new BlockJoin(block, known.rows, known.join(files))
-    if (join.matches > 0) budget.reserve(known.weight + files.length * 4L)
+    val blockFiles = reader.files(block)
+    val join = new BlockJoin(block, blockFiles.rows, blockFiles.join(files))
+    if (join.matches > 0) budget.reserve(blockFiles.weight + files.length * 4L)
     join
   }
 }

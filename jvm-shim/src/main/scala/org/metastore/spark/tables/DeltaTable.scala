@@ -132,11 +132,11 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
 
   private def version(snapshot: AnyRef): Long = call[Long](snapshot, "version")
 
-  private val known = mutable.HashMap.empty[String, AnyRef]
+  private val snapshots = mutable.HashMap.empty[String, AnyRef]
 
   private def at(snapshot: String): AnyRef =
     if (current.contains(snapshot)) head
-    else known.getOrElseUpdate(snapshot, load(snapshot.toLong))
+    else snapshots.getOrElseUpdate(snapshot, load(snapshot.toLong))
 
   private def load(version: Long): AnyRef =
     Reflection.callWithDefaults[AnyRef](log, "getSnapshotAt", Long.box(version))
@@ -240,11 +240,11 @@ object DeltaTable extends TableFormat {
    * lists and maps, and for unknown names.
    */
   def key(schema: StructType, path: Seq[String], same: (String, String) => Boolean): Option[String] = {
-    def names(struct: StructType, left: Seq[String]): Option[Vector[String]] =
-      struct.fields.filter(f => same(f.name, left.head)) match {
-        case Array(field) if left.length == 1 => Some(Vector(physicalName(field)))
+    def names(struct: StructType, path: Seq[String]): Option[Vector[String]] =
+      struct.fields.filter(f => same(f.name, path.head)) match {
+        case Array(field) if path.length == 1 => Some(Vector(physicalName(field)))
         case Array(field) => field.dataType match {
-            case inner: StructType => names(inner, left.tail).map(physicalName(field) +: _)
+            case inner: StructType => names(inner, path.tail).map(physicalName(field) +: _)
             case _ => None
           }
         case _ => None

@@ -11,7 +11,7 @@ import org.apache.spark.sql.internal.SQLConf
  */
 private[spark] final class ExtensionRules(session: SparkSession) {
   private val state = session.sessionState
-  private val own = state.optimizer.asInstanceOf[SparkOptimizer]
+  private val optimizer = state.optimizer.asInstanceOf[SparkOptimizer]
 
   /** The optimized plan, and the plan before filters were pushed into scans, which hide them. */
   def optimizeWith(plan: LogicalPlan): Seq[LogicalPlan] =
@@ -40,9 +40,9 @@ private[spark] final class ExtensionRules(session: SparkSession) {
     rules.forall(rule => rule(plan).fastEquals(plan))
   }
 
-  private def run(plan: LogicalPlan, optimizer: RecordingOptimizer): Seq[LogicalPlan] =
+  private def run(plan: LogicalPlan, recording: RecordingOptimizer): Seq[LogicalPlan] =
     AnalysisHelper.allowInvokingTransformsInAnalyzer(withoutNestedPruning {
-      optimizer.execute(applyAll(optimizer.normalizations, plan)) +: optimizer.beforePushDown.toSeq
+      recording.execute(applyAll(recording.normalizations, plan)) +: recording.beforePushDown.toSeq
     })
 
   /** Switches the pruning of nested fields off: it takes seconds for thousands of columns. */
@@ -56,8 +56,8 @@ private[spark] final class ExtensionRules(session: SparkSession) {
    * Applies policies to a plan before Spark's own rules, which may remove the nodes that a policy looks for.
    */
   def rewrite(plan: LogicalPlan): LogicalPlan = AnalysisHelper.allowInvokingTransformsInAnalyzer {
-    val rules =
-      own.extendedOperatorOptimizationRules ++ own.preCBORules ++ state.experimentalMethods.extraOptimizations
+    val registered = optimizer.extendedOperatorOptimizationRules ++ optimizer.preCBORules
+    val rules = registered ++ state.experimentalMethods.extraOptimizations
     applyAll(selectRules(rules), plan)
   }
 
@@ -73,7 +73,7 @@ private[spark] final class ExtensionRules(session: SparkSession) {
 
   // The first rule adds a projection, which is no policy's. For the second, a table format may list all data
   // files.
-  private val leftOut = Set("PushVariantIntoScan$", "V2ScanPartitioningAndOrdering$")
+  private val skippedRules = Set("PushVariantIntoScan$", "V2ScanPartitioningAndOrdering$")
 
   private final class RecordingOptimizer(withPolicies: Boolean)
     extends SparkOptimizer(state.catalogManager, state.catalog, state.experimentalMethods) {
@@ -90,10 +90,11 @@ private[spark] final class ExtensionRules(session: SparkSession) {
 
     def normalizations: Seq[Rule[LogicalPlan]] = injected(state.planNormalizationRules)
     override def extendedOperatorOptimizationRules: Seq[Rule[LogicalPlan]] =
-      injected(own.extendedOperatorOptimizationRules)
-    override def preCBORules: Seq[Rule[LogicalPlan]] = injected(own.preCBORules)
+      injected(optimizer.extendedOperatorOptimizationRules)
+    override def preCBORules: Seq[Rule[LogicalPlan]] = injected(optimizer.preCBORules)
     override def earlyScanPushDownRules: Seq[Rule[LogicalPlan]] =
-      Record +: own.earlyScanPushDownRules.filterNot(rule => leftOut(rule.getClass.getSimpleName)).toList
+      Record +: optimizer.earlyScanPushDownRules.filterNot(rule =>
+        skippedRules(rule.getClass.getSimpleName)).toList
     override def defaultBatches: Seq[Batch] =
       super.defaultBatches.filter(withPolicies || _.name != "User Provided Optimizers")
 

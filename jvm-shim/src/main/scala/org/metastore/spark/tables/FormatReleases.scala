@@ -8,18 +8,18 @@ import org.metastore.spark.reason.{Indexed, Reason, ReasonCode, ReasonedFailure}
 final case class Release(format: FormatDescription, version: Option[String]) {
 
   /** The reason to leave its tables alone: it is older than the releases whose members we know. */
-  lazy val refusal: Option[Reason] = // asked for each scan of each plan
-    for (found <- version if FormatReleases.isBefore(found, format.oldest))
-      yield needs(format.oldest, found)
+  lazy val refusal: Option[Reason] = // needed for each scan of each plan
+    for (present <- version if FormatReleases.isBefore(present, format.oldest))
+      yield needs(format.oldest, present)
 
   /** The reason to leave its tables alone when it lacks a member. */
   def lacks(member: String): Reason = {
-    def found = s"${version.getOrElse("another")} without $member"
-    refusal.getOrElse(needs(s"${format.oldest} to ${format.newest}", found))
+    def present = s"${version.getOrElse("another")} without $member"
+    refusal.getOrElse(needs(s"${format.oldest} to ${format.newest}", present))
   }
 
-  private def needs(releases: String, found: String) =
-    Reason(ReasonCode.NeedsRelease, "needed" -> s"${format.title} $releases", "found" -> found)
+  private def needs(releases: String, present: String) =
+    Reason(ReasonCode.NeedsRelease, "needed" -> s"${format.title} $releases", "found" -> present)
 }
 
 /** The releases of the table formats on the class path. */
@@ -30,11 +30,11 @@ object FormatReleases {
   private val releases = new ClassValue[Option[Release]] {
     override def computeValue(c: Class[_]): Option[Release] = {
       // A catalog's own class may extend one of a table format.
-      val found = for {
-        known <- Supertypes.classesOf(c)
-        format <- formatOf(known.getName)
-      } yield Release(format, versionOf(known, format).filter(numbers(_).nonEmpty))
-      Indexed.first(found)
+      val matching = for {
+        supertype <- Supertypes.classesOf(c)
+        format <- formatOf(supertype.getName)
+      } yield Release(format, versionOf(supertype, format).filter(numbers(_).nonEmpty))
+      Indexed.first(matching)
     }
   }
 
@@ -54,7 +54,7 @@ object FormatReleases {
     Try(Class.forName(className, true, loader).getMethod("version").invoke(null).toString).toOption
 
   /** The release that a class belongs to, if it is a table format's. */
-  def ofClass(c: Class[_]): Option[Release] = releases.get(c)
+  def release(c: Class[_]): Option[Release] = releases.get(c)
 
   /** The release that a class of this name would belong to. */
   def releaseOfClass(name: String, loader: ClassLoader): Option[Release] =
@@ -63,8 +63,8 @@ object FormatReleases {
   private def in(loader: ClassLoader, format: FormatDescription): Option[Release] =
     for {
       name <- format.knownClass
-      known <- Try(Class.forName(name, false, loader)).toOption
-      release <- ofClass(known)
+      knownClass <- Try(Class.forName(name, false, loader)).toOption
+      release <- release(knownClass)
     } yield release
 
   /** The releases that a class loader finds. */
@@ -72,17 +72,17 @@ object FormatReleases {
     formats.flatMap(in(loader, _))
 
   /** The version of the release that an object belongs to. */
-  def version(on: AnyRef): Option[String] = ofClass(on.getClass).flatMap(_.version)
+  def version(on: AnyRef): Option[String] = release(on.getClass).flatMap(_.version)
 
   /** The reason to leave an object alone: its release is too old. */
-  def refusal(on: AnyRef): Option[Reason] = ofClass(on.getClass).flatMap(_.refusal)
+  def refusal(on: AnyRef): Option[Reason] = release(on.getClass).flatMap(_.refusal)
 
   /** @throws UnsupportedRelease where there is such a reason */
   def require(on: AnyRef): Unit = refusal(on).foreach(reason => throw new UnsupportedRelease(reason))
 
   private[tables] def isBefore(version: String, oldest: String): Boolean = {
     val pairs = numbers(version).zipAll(numbers(oldest), 0, 0)
-    val different = pairs.dropWhile { case (found, needed) => found == needed }
+    val different = pairs.dropWhile { case (number, needed) => number == needed }
     different.nonEmpty && different.head._1 < different.head._2
   }
 

@@ -9,18 +9,18 @@ private[spark] object FullProjection {
 
   /** Whether it shows every column, unchanged or padded as Spark pads CHAR when it reads. */
   def isFull(columns: Seq[NamedExpression], child: LogicalPlan): Boolean = {
-    val shown = columns.flatMap(readOf)
-    shown.length == columns.length && child.outputSet.subsetOf(AttributeSet(shown))
+    val attributes = columns.flatMap(readOf)
+    attributes.length == columns.length && child.outputSet.subsetOf(AttributeSet(attributes))
   }
 
   private def readOf(column: NamedExpression): Option[Attribute] = column match {
     case plain: Attribute => Some(plain)
     // Any other expression over the column, even one with padding in it, may be somebody's mask.
     case padded @ Alias(expression, name) => expression.references.toSeq match {
-        case Seq(of)
-            if of.name == name && expression.semanticEquals(
-              CharVarcharUtils.addPaddingForScan(of.withMetadata(padded.metadata))) =>
-          Some(of)
+        case Seq(attribute)
+            if attribute.name == name && expression.semanticEquals(
+              CharVarcharUtils.addPaddingForScan(attribute.withMetadata(padded.metadata))) =>
+          Some(attribute)
         case _ => None
       }
     case _ => None

@@ -20,7 +20,7 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
   import IcebergDeletes._
   import Reflection.call
 
-  private val known = new IdentityHashMap[AnyRef, DeleteFile]
+  private val hashed = new IdentityHashMap[AnyRef, DeleteFile]
   private val lists = new IdentityHashMap[Array[AnyRef], DeleteList]
   private val sums = new DeleteSums(describeFile)
   private var entries = 0
@@ -52,16 +52,16 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
     lists.put(deletes, list)
   }
 
-  private def describeFile(delete: AnyRef): DeleteFile = known.computeIfAbsent(delete, read(_))
+  private def describeFile(delete: AnyRef): DeleteFile = hashed.computeIfAbsent(delete, read(_))
 
   private def read(delete: AnyRef): DeleteFile = {
     val isEquality = TaskDeletes.isEquality(delete)
     val meaning = if (isEquality) nameMapping.getOrElse("") else ""
-    DeleteFile(isEquality, DeleteFile.hash(s"${IcebergMembers.pathOf(delete)}\n${place(delete)}\n$meaning"))
+    DeleteFile(isEquality, DeleteFile.hash(s"${IcebergMembers.pathOf(delete)}\n${range(delete)}\n$meaning"))
   }
 
   /** The byte range of a deletion vector in its file, which holds many vectors; else empty. */
-  private def place(delete: AnyRef): String =
+  private def range(delete: AnyRef): String =
     if (!IcebergMembers.isVector(delete)) ""
     else s"${call[AnyRef](delete, "contentOffset")}+${call[AnyRef](delete, "contentSizeInBytes")}"
 }
@@ -75,7 +75,7 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
 final private class DeleteSums(describe: AnyRef => DeleteFile) {
   import DeleteSums._
 
-  private val places = new IdentityHashMap[AnyRef, Integer]
+  private val indexes = new IdentityHashMap[AnyRef, Integer]
   private var files = new Array[AnyRef](FirstRoom)
   private var sums = new Array[Long](FirstRoom * DeleteFile.Words) // up to each file, this one included
   private var equalities = new Array[Int](FirstRoom)
@@ -83,24 +83,24 @@ final private class DeleteSums(describe: AnyRef => DeleteFile) {
 
   /** The sum of a list, and whether there are equality deletes in it. */
   def describeList(list: Array[AnyRef]): DeleteList = {
-    if (length > MostKept) clear()
+    if (length > MostStored) clear()
     val sum = new Array[Long](DeleteFile.Words)
-    var (from, end, parts, found) = (0, -1, 0, 0)
+    var (from, end, runs, equalityDeletes) = (0, -1, 0, 0)
     while (from < list.length) {
-      val place = findPlace(list(from))
-      if (place != end) parts += 1
-      end = endOfRun(place, list, from)
-      addTo(sum, place, end)
-      found += equalitiesTo(end) - equalitiesTo(place)
-      from += end - place
+      val start = findIndex(list(from))
+      if (start != end) runs += 1
+      end = endOfRun(start, list, from)
+      addTo(sum, start, end)
+      equalityDeletes += equalitiesTo(end) - equalitiesTo(start)
+      from += end - start
     }
-    if (parts > MostParts) list.foreach(append)
-    DeleteList(DeleteFile.render(list.length, sum), found > 0)
+    if (runs > MostRuns) list.foreach(append)
+    DeleteList(DeleteFile.render(list.length, sum), equalityDeletes > 0)
   }
 
-  private def findPlace(file: AnyRef): Int = {
-    val place = places.get(file)
-    if (place != null) place.intValue
+  private def findIndex(file: AnyRef): Int = {
+    val index = indexes.get(file)
+    if (index != null) index.intValue
     else {
       append(file)
       length - 1
@@ -108,26 +108,26 @@ final private class DeleteSums(describe: AnyRef => DeleteFile) {
   }
 
   /** The end of the run of files from `start` on that equals the list from `from` on. */
-  private def endOfRun(place: Int, list: Array[AnyRef], from: Int): Int = {
-    val most = math.min(length, place + list.length - from)
-    var end = place + 1
-    while (end < most && (files(end) eq list(from + end - place))) end += 1
+  private def endOfRun(start: Int, list: Array[AnyRef], from: Int): Int = {
+    val most = math.min(length, start + list.length - from)
+    var end = start + 1
+    while (end < most && (files(end) eq list(from + end - start))) end += 1
     end
   }
 
-  private def addTo(sum: Array[Long], place: Int, end: Int): Unit = {
+  private def addTo(sum: Array[Long], start: Int, end: Int): Unit = {
     var word = 0
     while (word < DeleteFile.Words) {
-      sum(word) += sumTo(end, word) - sumTo(place, word)
+      sum(word) += sumTo(end, word) - sumTo(start, word)
       word += 1
     }
   }
 
   /** The sum of the files before an index. */
-  private def sumTo(place: Int, word: Int): Long =
-    if (place == 0) 0L else sums((place - 1) * DeleteFile.Words + word)
+  private def sumTo(index: Int, word: Int): Long =
+    if (index == 0) 0L else sums((index - 1) * DeleteFile.Words + word)
 
-  private def equalitiesTo(place: Int): Int = if (place == 0) 0 else equalities(place - 1)
+  private def equalitiesTo(index: Int): Int = if (index == 0) 0 else equalities(index - 1)
 
   private def append(file: AnyRef): Unit = {
     if (length == files.length) grow()
@@ -139,7 +139,7 @@ final private class DeleteSums(describe: AnyRef => DeleteFile) {
       sums(length * DeleteFile.Words + word) = sumTo(length, word) + described.hash(word)
       word += 1
     }
-    places.put(file, length)
+    indexes.put(file, length)
     length += 1
   }
 
@@ -150,7 +150,7 @@ final private class DeleteSums(describe: AnyRef => DeleteFile) {
   }
 
   private def clear(): Unit = {
-    places.clear()
+    indexes.clear()
     Arrays.fill(files, null)
     length = 0
   }
@@ -160,12 +160,12 @@ private object DeleteSums {
   private val FirstRoom = 1024
 
   /** A list of more runs is stored once more as one run, for later lists like it. */
-  private val MostParts = 64
+  private val MostRuns = 64
 
   /**
    * Most stored files, before the last list is added: about 70 MB, and twice as much while the arrays grow.
    */
-  private val MostKept = 1 << 20
+  private val MostStored = 1 << 20
 }
 
 /** The delete files of a data file. */

@@ -36,12 +36,12 @@ private[tables] final class IcebergFileIo private (table: AnyRef) extends StoreF
    * count.
    */
   def properties(location: String): Map[String, String] = {
-    val own =
+    val properties =
       try mapOf(io, "properties")
       catch { case _: UnsupportedOperationException => Map.empty[String, String] }
-    val ofLocation = credentials.filter(credential => location.startsWith(prefixOf(credential)))
-    if (ofLocation.isEmpty) own
-    else own ++ mapOf(ofLocation.maxBy(prefixOf(_).length), "config")
+    val matching = credentials.filter(credential => location.startsWith(prefixOf(credential)))
+    if (matching.isEmpty) properties
+    else properties ++ mapOf(matching.maxBy(prefixOf(_).length), "config")
   }
 
   /** The prefixes with keys of their own, without those of all buckets, such as `s3`. */

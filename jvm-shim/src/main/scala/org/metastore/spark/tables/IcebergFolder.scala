@@ -55,8 +55,8 @@ private final class IcebergFolder(io: AnyRef, uri: String) extends WritableFolde
     val client = call[AnyRef](io, "client", s"$uri/$path")
     val sdk = client.getClass.getClassLoader
     val request = callStatic[AnyRef](load(s"$Sdk.services.s3.model.PutObjectRequest", sdk), "builder")
-    val places = Seq("bucket" -> target.getAuthority, "key" -> target.getPath.stripPrefix("/"))
-    for ((name, value) <- places ++ conditions) call[AnyRef](request, name, value)
+    val location = Seq("bucket" -> target.getAuthority, "key" -> target.getPath.stripPrefix("/"))
+    for ((name, value) <- location ++ conditions) call[AnyRef](request, name, value)
     val body = callStatic[AnyRef](load(s"$Sdk.core.sync.RequestBody", sdk), "fromBytes", data)
     call[AnyRef](client, "putObject", call[AnyRef](request, "build"), body)
     ()

@@ -24,11 +24,11 @@ private[tables] final class IcebergStatisticsFile(table: AnyRef, snapshotId: jav
   def publish(sketches: Seq[PublishedSketch]): Set[String] = {
     call[AnyRef](table, "refresh")
     val file = currentFile
-    val wanted = sketches.filter(sketch => isPublished(sketch.key))
+    val published = sketches.filter(sketch => isPublished(sketch.key))
     val snapshot = call[AnyRef](table, "snapshot", snapshotId)
-    val known = thetaBlobs(file)
-    val isNews = snapshot != null && wanted.exists(sketch => !known.exists(isOf(sketch, _)))
-    if (isNews) register(write(otherBlobs(file, wanted) ++ wanted.map(newBlob(_, snapshot))))
+    val stored = thetaBlobs(file)
+    val isNews = snapshot != null && published.exists(sketch => !stored.exists(isOf(sketch, _)))
+    if (isNews) register(write(otherBlobs(file, published) ++ published.map(newBlob(_, snapshot))))
     thetaBlobs(currentFile).flatMap(fields(_, "fields")).toSet
   }
 
@@ -106,11 +106,11 @@ private[tables] final class IcebergStatisticsFile(table: AnyRef, snapshotId: jav
 
   /** Writes a file with these blobs; its description is for the table's metadata. */
   private def write(blobs: Seq[AnyRef]): AnyRef = {
-    val place = call[String](
+    val path = call[String](
       call[AnyRef](table, "operations"),
       "metadataFileLocation",
       s"$snapshotId-${UUID.randomUUID}.stats")
-    val output = call[AnyRef](call[AnyRef](table, "io"), "newOutputFile", place)
+    val output = call[AnyRef](call[AnyRef](table, "io"), "newOutputFile", path)
     val builder = call[AnyRef](
       callStatic[AnyRef](load("puffin.Puffin"), "write", output),
       "createdBy",
@@ -124,7 +124,7 @@ private[tables] final class IcebergStatisticsFile(table: AnyRef, snapshotId: jav
       create(
         load("GenericStatisticsFile"),
         snapshotId,
-        place,
+        path,
         Long.box(call[Long](writer, "fileSize")),
         Long.box(call[Long](writer, "footerSize")),
         written.asJava)

@@ -30,7 +30,7 @@ private[tables] object IcebergSubclass {
    */
   def readsAsIceberg(table: Table, inner: AnyRef, current: => Option[String]): Boolean =
     Option(last.get) match {
-      case Some((asked, answer)) if asked.get eq table => answer
+      case Some((lastTable, answer)) if lastTable.get eq table => answer
       case _ =>
         val answer = Try(isIcebergScan(scanOf(table), table, inner, current)).getOrElse(false)
         last.set((new WeakReference(table), answer))

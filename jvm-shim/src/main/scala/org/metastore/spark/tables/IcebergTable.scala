@@ -47,7 +47,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   override def lineage(snapshot: String): Iterator[String] = {
     val snapshots = Iterator.iterate(bySnapshotId(snapshot))(_.flatMap(parentOf)).takeWhile(_.isDefined)
-    snapshots.flatMap(found => id(found.get))
+    snapshots.flatMap(snapshot => id(snapshot.get))
   }
 
   private def parentOf(snapshot: AnyRef): Option[AnyRef] = {
@@ -71,11 +71,11 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   }
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = {
-    val shown = snapshot match {
+    val schemaOfSnapshot = snapshot match {
       case Some(old) if !current.contains(old) => schemaOf(old)
       case _ => schema
     }
-    leavesOf(Vector.empty, list(shown, "columns"), sparkSchema(shown))
+    leavesOf(Vector.empty, list(schemaOfSnapshot, "columns"), sparkSchema(schemaOfSnapshot))
   }
 
   /** The schema of a snapshot, or the table's where the snapshot's is unknown. */
@@ -85,7 +85,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   }
 
   private def schemaIdOf(snapshot: String): Option[Integer] =
-    bySnapshotId(snapshot).flatMap(found => Option(call[Integer](found, "schemaId")))
+    bySnapshotId(snapshot).flatMap(entry => Option(call[Integer](entry, "schemaId")))
 
   private lazy val schema = call[AnyRef](table, "schema")
 
@@ -173,8 +173,9 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     val deletes = new IcebergDeletes(nameMapping)
     def factsOf(task: AnyRef): FileFacts = {
       val file = call[AnyRef](task, "file")
-      val ofSpec = fields.getOrElseUpdate(call[Integer](file, "specId"), partitionFields(specOf(task, file)))
-      fileFacts(file, TaskDeletes.deletesOf(task), deletes, ofSpec)
+      val specFields =
+        fields.getOrElseUpdate(call[Integer](file, "specId"), partitionFields(specOf(task, file)))
+      fileFacts(file, TaskDeletes.deletesOf(task), deletes, specFields)
     }
     val files = current.toSeq.flatMap(plan(_)(factsOf))
     SnapshotFacts(
@@ -189,16 +190,16 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
       deletes: IcebergDeletes,
       fields: Seq[PartitionField]): FileFacts = {
     val partition = call[AnyRef](file, "partition")
-    val shown = Seq.newBuilder[(StructField, Any)]
+    val partitionValues = Seq.newBuilder[(StructField, Any)]
     val constants = Map.newBuilder[String, String]
     for (field <- fields) {
-      val place = Integer.valueOf(field.place)
-      val value = catalyst(call[AnyRef](partition, "get", place, classOf[Object]), field.shown.dataType)
-      shown += field.shown -> value
-      for (key <- field.identityOf) constants += key -> StoredText.render(value, field.shown.dataType).orNull
+      val ordinal = Integer.valueOf(field.ordinal)
+      val value = catalyst(call[AnyRef](partition, "get", ordinal, classOf[Object]), field.column.dataType)
+      partitionValues += field.column -> value
+      for (key <- field.identityOf) constants += key -> StoredText.render(value, field.column.dataType).orNull
     }
     FileFacts(
-      live = liveFile(file, deletesOfFile, LakeTable.partitionTexts(shown.result())),
+      live = liveFile(file, deletesOfFile, LakeTable.partitionTexts(partitionValues.result())),
       location = pathOf(file),
       deletes = deletes.digest(deletesOfFile),
       hasEqualityDeletes = deletes.deleteByValue(deletesOfFile),
@@ -210,11 +211,11 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   /** The partition fields of a spec whose source columns are still in the schema. */
   private def partitionFields(spec: AnyRef): Seq[PartitionField] =
     for {
-      (field, place) <- list(spec, "fields").zipWithIndex
-      found <- partitionField(field, place)
-    } yield found
+      (field, ordinal) <- list(spec, "fields").zipWithIndex
+      partitionField <- partitionField(field, ordinal)
+    } yield partitionField
 
-  private def partitionField(field: AnyRef, place: Int): Option[PartitionField] = {
+  private def partitionField(field: AnyRef, ordinal: Int): Option[PartitionField] = {
     val transform = call[AnyRef](field, "transform")
     val source = call[Integer](field, "sourceId")
     val sourceType = call[AnyRef](schema, "findType", source)
@@ -224,7 +225,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
       // A column inside a struct is read from the file: the struct may be null.
       val isConstant = call[Boolean](transform, "isIdentity") && topLevel(source)
       val identityOf = Optional.when(isConstant)(source.toString)
-      Some(PartitionField(StructField(call[String](field, "name"), kind), place, identityOf))
+      Some(PartitionField(StructField(call[String](field, "name"), kind), ordinal, identityOf))
     }
   }
 
@@ -311,7 +312,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
  * @param place      its place in the spec
  * @param identityOf key of the column whose value it is in all rows of a data file
  */
-private final case class PartitionField(shown: StructField, place: Int, identityOf: Option[String])
+private final case class PartitionField(column: StructField, ordinal: Int, identityOf: Option[String])
 
 object IcebergTable extends TableFormat {
   override val name: String = "iceberg"

@@ -94,7 +94,7 @@ final class DeletedRowEstimates(lists: Iterable[Array[AnyRef]]) {
   private val readLists = new ArrayList[ReadList]
   private var entriesLeft = MostRead
 
-  private val isComplete = countDataFiles().forall { case (list, dataFiles) => place(list, dataFiles) }
+  private val isComplete = countDataFiles().forall { case (list, dataFiles) => findOrRead(list, dataFiles) }
 
   if (isComplete) {
     readLists.forEach(_.countDataFiles())
@@ -118,23 +118,23 @@ final class DeletedRowEstimates(lists: Iterable[Array[AnyRef]]) {
   }
 
   /** Finds a list in one that was read, or reads it; false where too much was read already. */
-  private def place(list: Array[AnyRef], dataFiles: Int): Boolean = {
+  private def findOrRead(list: Array[AnyRef], dataFiles: Int): Boolean = {
     val end = findEnd(list).orElse(if (list.length <= entriesLeft) Some(read(list)) else None)
-    for (found <- end) {
-      found.list.begin(found.place, dataFiles)
-      ends.put(list, found)
+    for (listEnd <- end) {
+      listEnd.list.begin(listEnd.index, dataFiles)
+      ends.put(list, listEnd)
     }
     end.isDefined
   }
 
   private def findEnd(list: Array[AnyRef]): Option[ListEnd] =
-    Option(deletes.get(list.head)).filter(first => first.list.isEnd(first.place, list))
-      .map(first => new ListEnd(first.list, first.place))
+    Option(deletes.get(list.head)).filter(first => first.list.isEnd(first.index, list))
+      .map(first => new ListEnd(first.list, first.index))
 
   private def read(list: Array[AnyRef]): ListEnd = {
     entriesLeft -= list.length
     val reading = new ReadList(list.map(delete => deletes.computeIfAbsent(delete, new Delete(_))), list.last)
-    reading.notePlaces()
+    reading.noteIndexes()
     readLists.add(reading)
     new ListEnd(reading, 0)
   }
@@ -150,7 +150,7 @@ private object DeletedRowEstimates {
 
     /** A list with this file, and the file's index there. */
     var list: ReadList = _
-    var place = 0
+    var index = 0
 
     var dataFiles = 0L
 
@@ -161,8 +161,8 @@ private object DeletedRowEstimates {
   }
 
   /** A list that was read, from an index on. */
-  private final class ListEnd(val list: ReadList, val place: Int) {
-    def deletedRows: Double = list.deletedRows(place)
+  private final class ListEnd(val list: ReadList, val index: Int) {
+    def deletedRows: Double = list.deletedRows(index)
   }
 
   /** A list that was read. */
@@ -171,34 +171,34 @@ private object DeletedRowEstimates {
     private val sums = new Array[Double](deletes.length)
 
     /** Whether another list, whose first delete file is at an index of this one, is the end of this one. */
-    def isEnd(place: Int, other: Array[AnyRef]): Boolean =
-      deletes.length - place == other.length && (last eq other.last)
+    def isEnd(index: Int, other: Array[AnyRef]): Boolean =
+      deletes.length - index == other.length && (last eq other.last)
 
-    def notePlaces(): Unit = for (place <- deletes.indices) {
-      deletes(place).list = this
-      deletes(place).place = place
+    def noteIndexes(): Unit = for (index <- deletes.indices) {
+      deletes(index).list = this
+      deletes(index).index = index
     }
 
     /** Counts data files whose delete files are these from an index on. */
-    def begin(place: Int, dataFiles: Int): Unit = beginning(place) += dataFiles
+    def begin(index: Int, dataFiles: Int): Unit = beginning(index) += dataFiles
 
     def countDataFiles(): Unit = {
       var dataFiles = 0L
-      for (place <- deletes.indices) {
-        dataFiles += beginning(place)
-        deletes(place).dataFiles += dataFiles
+      for (index <- deletes.indices) {
+        dataFiles += beginning(index)
+        deletes(index).dataFiles += dataFiles
       }
     }
 
     def addDeletedRows(): Unit = {
       var sum = 0.0
-      for (place <- deletes.indices.reverse) {
-        sum += deletes(place).share
-        sums(place) = sum
+      for (index <- deletes.indices.reverse) {
+        sum += deletes(index).share
+        sums(index) = sum
       }
     }
 
     /** The rows of one data file that the delete files from an index on delete. */
-    def deletedRows(place: Int): Double = sums(place)
+    def deletedRows(index: Int): Double = sums(index)
   }
 }

@@ -59,7 +59,7 @@ object Leaf {
     CharVarcharUtils.getRawType(field.metadata) match {
       case Some(raw: StructType) if raw.length == inner.length =>
         val marked = CharVarcharUtils.replaceCharVarcharWithStringInSchema(raw)
-        StructType(Array.tabulate(inner.length)(place => withCharMark(inner(place), marked(place))))
+        StructType(Array.tabulate(inner.length)(i => withCharMark(inner(i), marked(i))))
       case _ => inner
     }
 

@@ -16,7 +16,7 @@ object Namespaces {
     val catalogs = Catalogs(session)
     parts match {
       case Nil => (catalogs.current, catalogs.currentNamespace)
-      case head +: rest if catalogs.isRegistered(head) => (catalogs.catalog(head), rest.toArray)
+      case head +: names if catalogs.isRegistered(head) => (catalogs.catalog(head), names.toArray)
       case other => (catalogs.current, other.toArray)
     }
   }
@@ -26,7 +26,7 @@ object Namespaces {
   /** Whether a catalog's error about a namespace's tables means that the namespace is missing. */
   def isMissing(catalog: CatalogPlugin, namespace: Array[String], raised: Throwable): Boolean =
     NotFound(raised.getClass.getSimpleName) || (catalog match {
-      case known: SupportsNamespaces => lacks(known, namespace)
+      case namespaces: SupportsNamespaces => lacks(namespaces, namespace)
       case _ => false
     })
 
@@ -50,10 +50,10 @@ object Namespaces {
     names.nonEmpty && !isOfGlobalViews(names) && lacks(catalog, names)
 
   private def hintOfDatabases(catalog: CatalogPlugin, names: Array[String], parts: Seq[String]): String = {
-    val known = siblings(catalog, names)
-    val near = NearNames.find(names.last, known)
+    val existing = siblings(catalog, names)
+    val near = NearNames.find(names.last, existing)
     def fullNames(databases: Seq[String]) = databases.map(name => SqlName(parts.init :+ name))
-    if (near.isEmpty) NearNames.listNames(fullNames(known))
+    if (near.isEmpty) NearNames.listNames(fullNames(existing))
     else NearNames.phraseSuggestion(fullNames(near))
   }
 
@@ -62,9 +62,9 @@ object Namespaces {
     names.length == 1 && names.head.equalsIgnoreCase(SQLConf.get.getConf(StaticSQLConf.GLOBAL_TEMP_DATABASE))
 
   private def hintOfCatalogs(session: SparkSession, name: String): String = {
-    val known = catalogs(session)
-    val hint = NearNames.hint(name, known)
-    if (NearNames.find(name, known).nonEmpty) hint
+    val existing = catalogs(session)
+    val hint = NearNames.hint(name, existing)
+    if (NearNames.find(name, existing).nonEmpty) hint
     else s"$hint A catalog is configured by spark.sql.catalog.$name = <its class>, in a shell by --conf."
   }
 
@@ -73,12 +73,12 @@ object Namespaces {
    */
   def nameElsewhere(session: SparkSession, parts: Seq[String]): String = {
     val current = Catalogs(session).current.name
-    val others = catalogs(session).filterNot(name => name == current || name == Catalogs.SessionCatalog)
+    val catalog = catalogs(session).find(name => name != current && name != Catalogs.SessionCatalog)
     val database = if (parts.length == 1) "<database>" else SqlName(parts.dropRight(1))
     val table = SqlName(parts.takeRight(1))
     val isNamedFully = parts.length > 2 || isOfGlobalViews(parts.dropRight(1).toArray)
-    if (isNamedFully || others.isEmpty) ""
-    else s" A table of another catalog has its name before it: ${SqlName(others.take(1))}.$database.$table."
+    if (isNamedFully || catalog.isEmpty) ""
+    else s" A table of another catalog has its name before it: ${SqlName(catalog.toSeq)}.$database.$table."
   }
 
   private def catalogs(session: SparkSession): Seq[String] =
@@ -88,8 +88,8 @@ object Namespaces {
 
   /** The last parts of the names of the namespaces beside one. */
   def siblings(catalog: CatalogPlugin, namespace: Array[String]): Seq[String] = catalog match {
-    case known: SupportsNamespaces =>
-      val children = Try(known.listNamespaces(namespace.dropRight(1)).toSeq).getOrElse(Nil)
+    case namespaces: SupportsNamespaces =>
+      val children = Try(namespaces.listNamespaces(namespace.dropRight(1)).toSeq).getOrElse(Nil)
       for (child <- children; name <- child.lastOption) yield name
     case _ => Nil
   }

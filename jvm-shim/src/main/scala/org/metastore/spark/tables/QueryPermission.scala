@@ -22,7 +22,7 @@ private[spark] object QueryPermission {
   /** Checks a fresh copy of a relation without a name: analyzer rules may have marked the relation. */
   private def requireUnnamed(session: SparkSession, relation: LogicalPlan): Unit = {
     val fresh = relation match {
-      case known: MultiInstanceRelation => known.newInstance()
+      case reusable: MultiInstanceRelation => reusable.newInstance()
       case other => other
     }
     val name = nameInErrors(relation)

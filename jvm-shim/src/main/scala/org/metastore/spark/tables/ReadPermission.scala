@@ -93,11 +93,11 @@ private[spark] object ReadPermission {
 /** Failures of a catalog, or of a service behind it: they say nothing about the table or the user. */
 private[spark] object CatalogFailure {
   private val Names = Set("RESTException", "ServiceFailureException", "ServiceUnavailableException")
-  private val OfHive = "TTransportException" // Hive's client names it in the text of other errors
+  private val HiveError = "TTransportException" // Hive's client names it in the text of other errors
 
   def is(e: Throwable): Boolean = MetastoreException.causes(e).exists {
     case _: SocketException | _: UnknownHostException | _: SocketTimeoutException | _: ClassNotFoundException =>
       true
-    case other => Names(other.getClass.getSimpleName) || other.toString.contains(OfHive)
+    case other => Names(other.getClass.getSimpleName) || other.toString.contains(HiveError)
   }
 }

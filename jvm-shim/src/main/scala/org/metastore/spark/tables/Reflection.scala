@@ -35,7 +35,7 @@ object Reflection {
   /** Makes an object of a public class, as `call` calls a method. */
   def create(owner: Class[_], arguments: AnyRef*): AnyRef = {
     val types = classes(arguments)
-    val constructor = owner.getConstructors.find(found => accepts(found.getParameterTypes, types))
+    val constructor = owner.getConstructors.find(candidate => accepts(candidate.getParameterTypes, types))
     unwrapped(required(owner, "<init>", constructor).newInstance(arguments: _*).asInstanceOf[AnyRef])
   }
 
@@ -71,7 +71,7 @@ object Reflection {
 
   /** The value of an Option, of Java's Optional, or of a format's own class with the methods of Java's. */
   def option[T <: AnyRef: ClassTag](optional: AnyRef): Option[T] = optional match {
-    case own: Option[_] => own.map(value => as[T](optional.getClass, "get", value.asInstanceOf[AnyRef]))
+    case option: Option[_] => option.map(value => as[T](optional.getClass, "get", value.asInstanceOf[AnyRef]))
     case other => if (call[Boolean](other, "isPresent")) Some(call[T](other, "get")) else None
   }
 
@@ -120,12 +120,12 @@ object Reflection {
     member.getOrElse(throw missing(owner, name))
 
   private def missing(owner: Class[_], member: String) =
-    UnsupportedRelease(FormatReleases.ofClass(owner), s"${owner.getSimpleName}.$member")
+    UnsupportedRelease(FormatReleases.release(owner), s"${owner.getSimpleName}.$member")
 
-  private def as[T](owner: Class[_], name: String, found: AnyRef)(implicit expected: ClassTag[T]): T = {
+  private def as[T](owner: Class[_], name: String, result: AnyRef)(implicit expected: ClassTag[T]): T = {
     val boxed = MethodType.methodType(expected.runtimeClass).wrap.returnType
-    if (found != null && !boxed.isInstance(found)) throw missing(owner, s"$name: ${boxed.getSimpleName}")
-    found.asInstanceOf[T]
+    if (result != null && !boxed.isInstance(result)) throw missing(owner, s"$name: ${boxed.getSimpleName}")
+    result.asInstanceOf[T]
   }
 
   // The methods go with their class: formats may be loaded and unloaded again.
@@ -141,9 +141,9 @@ object Reflection {
     def matching(methods: Array[Method]) =
       methods.iterator.filter(m => m.getName == name && accepts(m.getParameterTypes, arguments))
     // A public class shows what it inherits from one that is not public as bridges only.
-    val (bridges, others) = matching(owner.getMethods).toSeq.partition(_.isBridge)
+    val (bridges, direct) = matching(owner.getMethods).toSeq.partition(_.isBridge)
     def declared = Supertypes.classesOf(owner).flatMap(c => matching(c.getDeclaredMethods))
-    accessible(others.iterator ++ bridges ++ declared)
+    accessible(direct.iterator ++ bridges ++ declared)
   }
 
   /** The first of some members, made accessible. */

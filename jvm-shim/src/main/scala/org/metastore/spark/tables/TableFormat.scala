@@ -54,10 +54,14 @@ trait TableFormat {
 
   /** Whether a query may name a table by its path. */
   def hasPaths: Boolean = true
+
+  /** Whether only Spark's reader resolves the path of a table. */
   def needsReader: Boolean = false
 
   /** Whether an exception means that the table is missing. */
   def isNotFound(e: Exception): Boolean = false
+
+  /** Whether an exception means that the table's files cannot be read. */
   def isUnreadable(e: Exception): Boolean = false
 
   /** Whether a catalog's own exception means that it has no such table. */
@@ -74,6 +78,8 @@ trait TableFormat {
 
   /** Names of plan nodes that rewrite rows. */
   def rowLevelNodes: Set[String] = Set.empty
+
+  /** Whether a node is one of its commands, which read their target themselves. */
   def isCommand(node: LogicalPlan): Boolean = false
 
   /** Whether a command of its own writes data files. */

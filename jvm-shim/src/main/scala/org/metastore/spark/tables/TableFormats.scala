@@ -67,13 +67,13 @@ object TableFormats {
     def provider = Option(table.properties.get(TableCatalog.PROP_PROVIDER))
     all.find(_.is(table)) match {
       case Some(format) => Some(format.name)
-      case None if table.getClass.getName == V1Class => provider.flatMap(ofProvider)
+      case None if table.getClass.getName == V1Class => provider.flatMap(formatOfProvider)
       case None => None
     }
   }
 
   /** The format of a provider in the session's catalog; None if its tables are those of a plug-in. */
-  def ofProvider(provider: String): Option[String] = {
+  def formatOfProvider(provider: String): Option[String] = {
     val name = provider.toLowerCase(Locale.ROOT)
     Optional.when(providers(name))(name)
   }
@@ -81,14 +81,14 @@ object TableFormats {
   private lazy val providers = Indexed.set(all.filter(_.isProvider))(_.name)
 
   /** The format whose files a name such as `` parquet.`/path` `` reads without a catalog. */
-  def ofPath(name: Seq[String]): Option[String] = name match {
-    case Seq(format, path) if path.contains('/') => ofProvider(format)
+  def formatOfPath(name: Seq[String]): Option[String] = name match {
+    case Seq(format, path) if path.contains('/') => formatOfProvider(format)
     case _ => None
   }
 
   /** The relation of such a name, where Spark resolves it for its own file formats alone. */
   def atPath(session: SparkSession, name: Seq[String]): Option[LogicalPlan] =
-    for (format <- ofPath(name) if readers(format))
+    for (format <- formatOfPath(name) if readers(format))
       yield session.read.format(format).load(name.last).queryExecution.analyzed
 
   private lazy val readers = Indexed.set(all.filter(_.needsReader))(_.name)
@@ -106,26 +106,26 @@ object TableFormats {
 
   /** A noun phrase for the tables that can be analyzed. */
   def kinds: String = {
-    val (plugins, own) = all.partition(_.description.packages.nonEmpty)
+    val (plugins, builtIn) = all.partition(_.description.packages.nonEmpty)
     val tables = listed(plugins.map(_.title), "or")
-    val files = listed(own.map(_.title), "or")
+    val files = listed(builtIn.map(_.title), "or")
     s"${withArticle(tables)} table with data, or a directory of $files"
   }
 
   /** A noun phrase for a relation that cannot be analyzed. */
   def describe(relation: LogicalPlan): String = relation match {
     case v1: LogicalRelation => v1.relation match {
-        case HadoopFsRelation(_, _, _, _, files: DataSourceRegister, _) => ofFiles(files.shortName())
+        case HadoopFsRelation(_, _, _, _, files: DataSourceRegister, _) => filesOf(files.shortName())
         case other => s"a table of ${other.getClass.getSimpleName}"
       }
     case v2: DataSourceV2Relation => v2.table match {
-        case files: FileTable => ofFiles(files.formatName)
+        case files: FileTable => filesOf(files.formatName)
         case other => s"a table of ${otherReader(other).getOrElse(other.getClass.getSimpleName)}"
       }
     case other => other.nodeName
   }
 
-  private def ofFiles(format: String): String = s"${format.toUpperCase(Locale.ROOT)} files"
+  private def filesOf(format: String): String = s"${format.toUpperCase(Locale.ROOT)} files"
 
   /** The ways to name a table by its path, as a part of a sentence. */
   def pathForms(path: String): String = {

@@ -69,7 +69,7 @@ object TableLookup {
       // The catalog has the table without the branch's name.
       case Failure(_) if isBranch(cached) => cached.refresh()
       // The table was dropped, or another one has its name: nobody commits to the cached one.
-      case _ => // It is gone, or another one has its name: nobody commits to what the catalog keeps.
+      case _ =>
         session.sql(s"REFRESH TABLE $name")
         true
     }
@@ -98,7 +98,7 @@ object TableLookup {
     relation(query) match {
       case r: DataSourceV2Relation if TableFormats.isMetadataTable(r.table) =>
         throw MetastoreException.unsupportedTable(name, "it is a metadata table")
-      case view: View => throw ofView(name, view)
+      case view: View => throw viewRefused(name, view)
       case other if other.children.nonEmpty => throw MetastoreException.rowsHidden(name)
       case leaf =>
         def unsupported = MetastoreException.unsupportedTable(
@@ -110,7 +110,7 @@ object TableLookup {
     }
   }
 
-  private def ofView(name: String, view: View): MetastoreException = {
+  private def viewRefused(name: String, view: View): MetastoreException = {
     val leaves = view.collectWithSubqueries { case leaf: LeafNode => leaf }
     if (leaves.exists(TableFormats.open(_).isDefined)) {
       val advice =
@@ -135,7 +135,7 @@ object TableLookup {
   /** The name of a relation's table in its catalog; None where the table was named by its path. */
   private def catalogName(relation: LogicalPlan): Option[String] = relation match {
     case v2: DataSourceV2Relation =>
-      val identifier = v2.identifier.fold(Seq.empty[String])(found => found.namespace.toSeq :+ found.name)
+      val identifier = v2.identifier.fold(Seq.empty[String])(table => table.namespace.toSeq :+ table.name)
       val parts = v2.catalog.map(_.name).toSeq ++ identifier
       Some(if (v2.table.name == parts.mkString(".")) SqlName(parts) else v2.table.name)
     case v1: LogicalRelation => v1.catalogTable.map(table => SqlName(table.identifier.nameParts))
@@ -145,7 +145,7 @@ object TableLookup {
   private def sessionTable(relation: LogicalPlan): Option[TableIdentifier] = relation match {
     case v1: LogicalRelation => v1.catalogTable.map(_.identifier)
     case v2: DataSourceV2Relation if v2.catalog.exists(_.name == Catalogs.SessionCatalog) =>
-      v2.identifier.map(found => TableIdentifier(found.name, found.namespace.headOption))
+      v2.identifier.map(table => TableIdentifier(table.name, table.namespace.headOption))
     case _ => None
   }
 
@@ -176,7 +176,7 @@ object TableLookup {
         throw MetastoreException.invalidArgument(
           "table",
           s"'$name' is not the name of a table",
-          ofPath(name))
+          pathHint(name))
     }
 
   private def queryOfAll(session: SparkSession, parts: Seq[String]): LogicalPlan =
@@ -236,14 +236,14 @@ object TableLookup {
 
   private def notFound(session: SparkSession, parts: Seq[String]): MetastoreException =
     if (parts.length <= 2 && TableFormats.isLocation(parts.last))
-      MetastoreException.tableNotFound(parts, Nil, if (parts.length == 1) ofPath(parts.head) else "")
+      MetastoreException.tableNotFound(parts, Nil, if (parts.length == 1) pathHint(parts.head) else "")
     else MetastoreException.tableNotFound(
       parts,
       beside(session, parts),
       missing = Namespaces.explainMissing(session, parts.init),
       elsewhere = Namespaces.nameElsewhere(session, parts))
 
-  private def ofPath(name: String): String =
+  private def pathHint(name: String): String =
     if (!TableFormats.isLocation(name)) ""
     else s" A path is asked about as ${TableFormats.pathForms(name)};" +
       s" without Spark: metastore.open('$name') in Python, metastore summary $name in a shell."
@@ -279,10 +279,10 @@ object TableLookup {
 
   /** Inside a persistent view, short names mean the catalog and namespace in which the view was made. */
   private def fromInsideView(session: SparkSession, parts: Seq[String]): Seq[String] = {
-    val ofView = ViewNamespace.current
+    val viewNamespace = ViewNamespace.current
     def startsWithCatalog = parts.length > 1 && Catalogs(session).isRegistered(parts.head)
-    if (ofView.isEmpty || startsWithCatalog) parts
-    else if (parts.length == 1) ofView ++ parts
-    else ofView.head +: parts
+    if (viewNamespace.isEmpty || startsWithCatalog) parts
+    else if (parts.length == 1) viewNamespace ++ parts
+    else viewNamespace.head +: parts
   }
 }

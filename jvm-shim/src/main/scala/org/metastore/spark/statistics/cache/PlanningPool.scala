@@ -17,24 +17,24 @@ import org.metastore.spark.reason.{Attempt, DamagedObjectException, Reason, Reas
  * memory that they may take.
  */
 private[spark] final class Budget(leftMillis: Long, limitMillis: Long, val store: String) {
-  private val left = new AtomicLong(TimeUnit.MILLISECONDS.toNanos(math.max(leftMillis, 0)))
+  private val remaining = new AtomicLong(TimeUnit.MILLISECONDS.toNanos(math.max(leftMillis, 0)))
   private val room = new AtomicLong(Budget.MostHeld)
 
   /** Waits for a result, at most until the budget is used up. */
   def await[T](result: CompletableFuture[T]): T = {
     val started = System.nanoTime()
-    try result.get(math.max(left.get, 0), TimeUnit.NANOSECONDS)
-    finally left.addAndGet(started - System.nanoTime())
+    try result.get(math.max(remaining.get, 0), TimeUnit.NANOSECONDS)
+    finally remaining.addAndGet(started - System.nanoTime())
   }
 
   /** The time that may still be spent on waiting. */
-  def remainingMillis: Long = TimeUnit.NANOSECONDS.toMillis(left.get)
+  def remainingMillis: Long = TimeUnit.NANOSECONDS.toMillis(remaining.get)
 
   /** Waits with half of the remaining time, for a read that has a substitute. */
   def half[T](await: Budget => T): T = {
     val started = System.nanoTime()
     try await(new Budget(remainingMillis / 2, limitMillis, store))
-    finally left.addAndGet(started - System.nanoTime())
+    finally remaining.addAndGet(started - System.nanoTime())
   }
 
   /** Counts bytes that stay in memory until the query is planned. */
@@ -48,7 +48,7 @@ private[spark] final class Budget(leftMillis: Long, limitMillis: Long, val store
    * The budget of reads for estimates alone: their failures cost no pruning, neither of this query nor of
    * others.
    */
-  def ofEstimates: Budget =
+  def forEstimates: Budget =
     new Budget(remainingMillis, limitMillis, s"estimates of $store")
 
   def timeout: Reason = Reason(ReasonCode.PlanningTimeout, "limit" -> s"$limitMillis ms")

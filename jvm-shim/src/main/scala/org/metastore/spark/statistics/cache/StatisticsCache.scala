@@ -86,9 +86,9 @@ private[statistics] final case class CacheEntry[T <: AnyRef](key: String, weight
 private[statistics] object CacheEntry {
 
   /** The values of entries. Those outside of the cache are read side by side, beside the planning thread. */
-  def all[T <: AnyRef](wanted: Seq[CacheEntry[T]], budget: Budget): Seq[Either[Reason, T]] = {
-    val present = wanted.map(_.find)
-    val missing = for ((one, None) <- wanted.zip(present)) yield () => one.get()
+  def all[T <: AnyRef](entries: Seq[CacheEntry[T]], budget: Budget): Seq[Either[Reason, T]] = {
+    val present = entries.map(_.find)
+    val missing = for ((entry, None) <- entries.zip(present)) yield () => entry.get()
     val read = if (missing.isEmpty) Iterator.empty else PlanningPool.run(missing, budget).iterator
     present.map(_.fold(read.next())(Right(_)))
   }
@@ -107,8 +107,8 @@ final class Memo {
 
   /** The value of a key, which is made if it is missing; two threads may make it at the same time. */
   def apply[T <: AnyRef](key: Any)(make: => T): T = {
-    val known = synchronized(values.get(key))
-    if (known != null) known.asInstanceOf[T]
+    val stored = synchronized(values.get(key))
+    if (stored != null) stored.asInstanceOf[T]
     else {
       val value = make
       keep(key, value)
@@ -120,10 +120,10 @@ final class Memo {
     Option(memory.get).getOrElse(new JLinkedHashMap[Any, AnyRef])
 
   private def keep(key: Any, value: AnyRef): Unit = synchronized {
-    val kept = values
-    if (kept.size >= Memo.Most) kept.remove(kept.keySet.iterator.next())
-    kept.put(key, value)
-    memory = new SoftReference(kept)
+    val entries = values
+    if (entries.size >= Memo.Most) entries.remove(entries.keySet.iterator.next())
+    entries.put(key, value)
+    memory = new SoftReference(entries)
   }
 }
 

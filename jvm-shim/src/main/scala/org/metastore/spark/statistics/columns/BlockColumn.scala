@@ -64,8 +64,8 @@ private[statistics] final class BlockColumnLoader(
     block: Block,
     group: RowGroup,
     files: Int,
-    place: String = "file") {
-  private val spans = group.spans(files, place)
+    field: String = "file") {
+  private val spans = group.spans(files, field)
   private val rows = group.longs("rows", -1)
   private val nulls = group.longs("nulls", -1)
   private val nans = group.longs("nans", -1)

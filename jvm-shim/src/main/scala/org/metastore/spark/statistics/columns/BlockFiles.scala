@@ -6,7 +6,7 @@ private[statistics] final class BlockFiles(
     sizes: Array[Long],
     modified: Array[Long],
     val rows: BlockRows) {
-  private lazy val places = new PathIndex(paths)
+  private lazy val index = new PathIndex(paths)
 
   def length: Int = paths.length
 
@@ -23,9 +23,9 @@ private[statistics] final class BlockFiles(
     while (i < joined.length) {
       val path = files.paths(i)
       // Scans mostly list files in the order in which they were analyzed.
-      val found = if (expected < paths.length && paths(expected) == path) expected else places.find(path)
-      joined(i) = if (found >= 0 && same(found, files, i)) found else -1
-      if (found >= 0) expected = found + 1
+      val ordinal = if (expected < paths.length && paths(expected) == path) expected else index.find(path)
+      joined(i) = if (ordinal >= 0 && same(ordinal, files, i)) ordinal else -1
+      if (ordinal >= 0) expected = ordinal + 1
       i += 1
     }
     joined

@@ -85,11 +85,11 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
   private def keepSpans[T <: CacheWeight](
       block: Block,
       rows: RowGroup,
-      key: Int => String)(of: ColumnRows => T): Map[Int, T] =
+      key: Int => String)(toColumn: ColumnRows => T): Map[Int, T] =
     for ((column, span) <- rows.spans(filesOf(block))) yield {
-      val found = of(span)
-      StatisticsCache.put(key(column), found, found.weight)
-      column -> found
+      val values = toColumn(span)
+      StatisticsCache.put(key(column), values, values.weight)
+      column -> values
     }
 
   /** The columns of a table-summary whose distinct values were counted, by ordinal. */

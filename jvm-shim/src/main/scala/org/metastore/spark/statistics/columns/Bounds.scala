@@ -118,10 +118,10 @@ final class BytesBounds private (
 
   /** The weight, estimated by the lengths of some bounds. */
   override def weight: Long = {
-    val some = Array.range(0, lo.length, math.max(1, lo.length / BytesBounds.Measured))
+    val sample = Array.range(0, lo.length, math.max(1, lo.length / BytesBounds.Measured))
     def mean(values: Array[Array[Byte]]): Long =
-      if (some.isEmpty) 0
-      else some.iterator.map(i => if (values(i) == null) 0L else 24L + values(i).length).sum / some.length
+      if (sample.isEmpty) 0
+      else sample.iterator.map(i => if (values(i) == null) 0L else 24L + values(i).length).sum / sample.length
     lo.length * (33L + mean(lo) + mean(hi))
   }
 }
@@ -155,12 +155,12 @@ private[statistics] object BoundHeads {
   }
 
   private def sharedBy(bounds: Iterator[Array[Byte]]): Array[Byte] = {
-    val known = bounds.filter(_ != null)
-    if (!known.hasNext) Array.emptyByteArray
+    val stored = bounds.filter(_ != null)
+    if (!stored.hasNext) Array.emptyByteArray
     else {
-      val first = known.next()
+      val first = stored.next()
       var length = first.length
-      for (bound <- known) {
+      for (bound <- stored) {
         val differs = Arrays.mismatch(first, 0, length, bound, 0, math.min(length, bound.length))
         if (differs >= 0) length = differs
       }

@@ -31,9 +31,9 @@ object CatalystValue {
   }
 
   /** A value in the order of bounds as Catalyst's internal value. */
-  def ordered(values: Values, place: Int, dataType: DataType): Any = values match {
-    case Values.Longs(array) => fromLong(array(place), dataType)
-    case Values.Bytes(array) => fromBytes(array(place), dataType)
+  def ordered(values: Values, index: Int, dataType: DataType): Any = values match {
+    case Values.Longs(array) => fromLong(array(index), dataType)
+    case Values.Bytes(array) => fromBytes(array(index), dataType)
   }
 
   /** A value as stored in a column's encoding, as Catalyst's internal value. */

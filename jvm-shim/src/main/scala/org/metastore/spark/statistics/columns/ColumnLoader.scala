@@ -51,7 +51,7 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
     val located = attempt(byObject)(_._1._2) { case ((_, ref), sources) =>
       reader.rowGroups(ref, Indexed.set(sources)(_.ordinal))
     }
-    val groups = for ((((block, ref), _), found) <- located; group <- found) yield (block, ref, group)
+    val groups = for ((((block, ref), _), rowGroups) <- located; group <- rowGroups) yield (block, ref, group)
     val read = attempt(groups)(_._2) { case (block, ref, group) => readGroup(block, ref, group) }
     for (((_, ref, _), columns) <- read; (ordinal, value) <- columns) loaded((ref, ordinal)) = value
   }
@@ -64,14 +64,14 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
 
   /** The parts of a column by block, the least preferred first, or the reason why there are none. */
   def parts(blocks: Seq[BlockJoin], column: Column): Either[Reason, Seq[BlockPart[T]]] = synchronized {
-    val found = for {
+    val parts = for {
       joined <- blocks
       source <- sources(joined.block, column)
       if !failed.contains(source.ref)
       value <- loaded.get((source.ref, source.ordinal))
     } yield BlockPart(joined, source.served, value)
-    if (found.nonEmpty) Right(found)
-    else Left(whyNone(blocks.map(_.block), column))
+    if (parts.nonEmpty) Right(parts)
+    else Left(reasonForNone(blocks.map(_.block), column))
   }
 
   /** Whether everything that the statistics hold of the column could be read. */
@@ -98,13 +98,13 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
   }
 
   /** The results of reads of objects, side by side; the failures are noted. */
-  private def attempt[S, R](wanted: Seq[S])(objectOf: S => ObjectRef)(read: S => R): Seq[(S, R)] = {
-    val results = PlanningPool.runFor(wanted, budget)(read)
+  private def attempt[S, R](sources: Seq[S])(objectOf: S => ObjectRef)(read: S => R): Seq[(S, R)] = {
+    val results = PlanningPool.runFor(sources, budget)(read)
     for ((source, Left(reason)) <- results) failed(objectOf(source)) = reason
     for ((source, Right(result)) <- results) yield source -> result
   }
 
-  private def whyNone(blocks: Seq[Block], column: Column): Reason = {
+  private def reasonForNone(blocks: Seq[Block], column: Column): Reason = {
     val (key, dataType) = column
     val types = for (block <- blocks; (entry, _) <- block.columnsOf(key)) yield entry.dataType
     def unusable =

@@ -21,13 +21,13 @@ private[statistics] final class BlockJoin(
   def rows: Array[Long] = counted.files
 
   val matches: Int = {
-    var found = 0
+    var count = 0
     var i = 0
     while (i < ordinals.length) {
-      if (ordinals(i) >= 0) found += 1
+      if (ordinals(i) >= 0) count += 1
       i += 1
     }
-    found
+    count
   }
 
   /** Whether the list is that of the block's files, in their order. */
@@ -38,7 +38,7 @@ private[statistics] final class BlockJoin(
   }
 
   /** The block joined with some of the list's files. */
-  def at(places: Array[Int]): BlockJoin = new BlockJoin(block, counted, Gather(ordinals, places))
+  def at(selected: Array[Int]): BlockJoin = new BlockJoin(block, counted, Gather(ordinals, selected))
 
   def isLike(other: BlockJoin): Boolean =
     block.files == other.block.files && Arrays.equals(ordinals, other.ordinals)
@@ -60,29 +60,29 @@ private[statistics] final class FileJoin(
     case Seq(only) if only.isWhole(length) => only.rows
     case _ => Fill.longs(length, -1)
   }
-  val known: Array[Boolean] = new Array[Boolean](length)
+  val isKnown: Array[Boolean] = new Array[Boolean](length)
   val knownFiles: Int = blocks.map(join).sum
 
   /** The number of files that the block knows and no block before it. */
   private def join(block: BlockJoin): Int = {
     val (ordinals, counted) = (block.ordinals, block.rows)
-    val (rowsOf, isKnown) = (rows, known)
-    var (found, i) = (0, 0)
+    val rowsOf = rows
+    var (added, i) = (0, 0)
     while (i < ordinals.length) {
       val file = ordinals(i)
       if (file >= 0) {
-        if (!isKnown(i)) found += 1
+        if (!isKnown(i)) added += 1
         isKnown(i) = true
         if (counted(file) >= 0 && (counted ne rowsOf)) rowsOf(i) = counted(file)
       }
       i += 1
     }
-    found
+    added
   }
 
   /** The join with some of the list's files. */
-  def at(places: Array[Int]): FileJoin =
-    new FileJoin(fingerprint, places.length, blocks.map(_.at(places)), failure)
+  def at(selected: Array[Int]): FileJoin =
+    new FileJoin(fingerprint, selected.length, blocks.map(_.at(selected)), failure)
 
   override def weight: Long = length * (9L + 4L * blocks.length)
 
@@ -137,11 +137,11 @@ final class FileList(val paths: Array[String], val sizes: Array[Long], val modif
   def length: Int = paths.length
 
   /** The list of some of the files, in their order. */
-  def at(places: Array[Int]): FileList =
+  def at(selected: Array[Int]): FileList =
     new FileList(
-      places.map(paths(_)),
-      Gather(sizes, places),
-      if (modified == null) null else Gather(modified, places))
+      selected.map(paths(_)),
+      Gather(sizes, selected),
+      if (modified == null) null else Gather(modified, selected))
 
   private val join = new AtomicReference[SoftReference[FileJoin]](new SoftReference(null))
 

@@ -73,14 +73,14 @@ trait FileSetStatistics {
   /**
    * Lists of values and bloom filters of a column. Never throws.
    *
-   * @param among    the files to answer for: other files answer false
+   * @param selected the files to answer for: other files answer false
    * @param filters  whether bloom filters are of use, too
    * @param most     the most listed values that are worth reading
    */
   def values(
       key: String,
       dataType: DataType,
-      among: Array[Int],
+      selected: Array[Int],
       filters: Boolean,
       most: Long = Long.MaxValue): ColumnValues
 
@@ -88,16 +88,16 @@ trait FileSetStatistics {
    * The number of rows with each value, deleted rows included, in the selected files in which all values but
    * NULL are listed. Never throws.
    */
-  def valueCounts(key: String, dataType: DataType, among: Array[Int]): collection.Map[Int, CountedValues]
+  def valueCounts(key: String, dataType: DataType, selected: Array[Int]): collection.Map[Int, CountedValues]
 
   /**
    * The number of rows with a value in each of some files, deleted rows included; -1 if unknown. Never
    * throws.
    *
    * @param value    Catalyst's internal value; null counts the rows without one
-   * @param among    the files, in the order of the result
+   * @param selected the files, in the order of the result
    */
-  def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long]
+  def frequencies(key: String, dataType: DataType, value: Any, selected: Array[Int]): Array[Long]
 
   /**
    * Groups of files with common statistics, to exclude them together. Never throws.

@@ -12,7 +12,7 @@ private[statistics] final case class BlockPart[T](block: BlockJoin, served: Type
 
 /** Puts the parts of a column from all blocks in the order of the scan's files. */
 private[statistics] final class SummaryAssembler(key: String, dataType: DataType, length: Int) {
-  private val known = new Array[Boolean](length)
+  private val isKnown = new Array[Boolean](length)
   private val rows = Fill.longs(length, -1)
   private val nulls = Fill.longs(length, -1)
   private val nans = Fill.longs(length, -1)
@@ -33,7 +33,7 @@ private[statistics] final class SummaryAssembler(key: String, dataType: DataType
     val bounds =
       if (isNumber) new LongBounds(lo, hi, flags, numbers)
       else if (isBytes) new BytesBounds(loBytes, hiBytes, flags) else NoBounds
-    new ColumnSummary(key, dataType, known, rows, nulls, nans, bounds, contradictory)
+    new ColumnSummary(key, dataType, isKnown, rows, nulls, nans, bounds, contradictory)
   }
 
   private def add(part: BlockPart[BlockColumn]): Unit = {
@@ -50,7 +50,7 @@ private[statistics] final class SummaryAssembler(key: String, dataType: DataType
   private def put(i: Int, file: Int, part: BlockPart[BlockColumn], full: Boolean): Unit = {
     val column = part.column
     val sound = soundCounts(column, file, part.block.rows(file)) && (!full || soundBounds(column, file))
-    known(i) = sound
+    isKnown(i) = sound
     if (sound) contradictory.clear(i) else contradictory.set(i)
     rows(i) = column.rows(file)
     nulls(i) = column.nulls(file)

@@ -73,9 +73,9 @@ private[statistics] object ColumnDecoder {
       present: Array[Boolean]): Unit = {
     val isRequired = pages.leaf.getMaxDefinitionLevel == 0
     val (levels, encoding, values) = page match {
-      case v1: DataPageV1 if isRequired => (null, v1.getValueEncoding, whole(v1.getBytes))
+      case v1: DataPageV1 if isRequired => (null, v1.getValueEncoding, allBytes(v1.getBytes))
       case v1: DataPageV1 if v1.getDlEncoding == ParquetEncoding.RLE =>
-        val body = whole(v1.getBytes).order(ByteOrder.LITTLE_ENDIAN)
+        val body = allBytes(v1.getBytes).order(ByteOrder.LITTLE_ENDIAN)
         val length = body.getInt()
         if (length < 0 || length > body.remaining)
           throw new IllegalArgumentException("its levels are not as encoded")
@@ -83,7 +83,7 @@ private[statistics] object ColumnDecoder {
         levels.limit(length)
         body.position(body.position() + length)
         (levels, v1.getValueEncoding, body)
-      case v2: DataPageV2 => (whole(v2.getDefinitionLevels), v2.getDataEncoding, whole(v2.getData))
+      case v2: DataPageV2 => (allBytes(v2.getDefinitionLevels), v2.getDataEncoding, allBytes(v2.getData))
       case other => throw new IllegalArgumentException(s"a page of kind ${other.getClass.getName}")
     }
     val run = if (isRequired) 1 else onlyLevel(levels, until - first)
@@ -93,7 +93,7 @@ private[statistics] object ColumnDecoder {
     } else if (run < 0) mixed(levels, encoding, values, first, until, sink, present)
   }
 
-  private def whole(bytes: BytesInput): ByteBuffer = bytes.toInputStream.slice(Math.toIntExact(bytes.size))
+  private def allBytes(bytes: BytesInput): ByteBuffer = bytes.toInputStream.slice(Math.toIntExact(bytes.size))
 
   /** Values first, without gaps; then each goes to its row, from the last to the first. */
   private def mixed(
@@ -200,7 +200,7 @@ private final class LongSink(physical: PrimitiveTypeName, out: Array[Long], miss
   }
 
   private def runs(values: ByteBuffer, from: Int, until: Int): Unit = {
-    values.getInt() // the length of what follows
+    values.getInt() // the length of the rest
     val decoder = new RunLengthBitPackingHybridDecoder(1, ByteBufferInputStream.wrap(values))
     var row = from
     while (row < until) {

@@ -56,7 +56,7 @@ private[spark] object LatestLookups {
   /** Notes that a store has not answered within `limitMillis`. */
   private[statistics] def noteTimeout(root: String, limitMillis: Long): Unit = synchronized {
     val waited = TimeUnit.MILLISECONDS.toNanos(limitMillis)
-    last(root).filter(_.tookNanos < waited).foreach(known => put(root, known.copy(tookNanos = waited)))
+    last(root).filter(_.tookNanos < waited).foreach(lookup => put(root, lookup.copy(tookNanos = waited)))
   }
 
   private def last(root: String): Option[LatestLookup] = StatisticsCache.get[LatestLookup](keyOf(root))

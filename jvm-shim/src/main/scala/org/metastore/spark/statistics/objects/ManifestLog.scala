@@ -36,10 +36,10 @@ private[statistics] final class ManifestLog(folder: StoreFolder) {
    * All manifests, the newest first. A number that is too far ahead of the one before is none of the log's.
    */
   private def listManifests(): Seq[StoreFile] = {
-    val found =
+    val all =
       folder.files().filter(file => Name.matcher(file.name).matches && numberOf(file) > 0).sortBy(numberOf)
-    val before = BigInt(0) +: found.map(numberOf)
-    found.zip(before).takeWhile { case (file, last) => numberOf(file) - last <= Farthest }.map(_._1).reverse
+    val before = BigInt(0) +: all.map(numberOf)
+    all.zip(before).takeWhile { case (file, last) => numberOf(file) - last <= Farthest }.map(_._1).reverse
   }
 
   private def read(file: StoreFile): Manifest = {

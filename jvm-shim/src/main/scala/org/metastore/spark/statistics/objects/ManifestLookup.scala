@@ -41,10 +41,10 @@ private[statistics] final class ManifestLookup(store: Path, openFiles: => StoreF
 
   /** The earlier manifest if the store was too slow, which is noted; else the reason. */
   private def serveIfLate(
-      why: Reason,
+      reason: Reason,
       last: LatestLookup,
       limitMillis: Long): Either[Reason, Option[Manifest]] =
-    if (why.code != ReasonCode.PlanningTimeout) Left(why)
+    if (reason.code != ReasonCode.PlanningTimeout) Left(reason)
     else {
       LatestLookups.noteTimeout(root, limitMillis)
       Right(last.manifest)
@@ -63,12 +63,12 @@ private[statistics] final class ManifestLookup(store: Path, openFiles: => StoreF
   private def read(): Option[Manifest] = {
     val change = LatestLookups.lastChange
     val begun = System.nanoTime()
-    val found = new ManifestLog(new StoreFolder(files, store, "log")).newest()
+    val newest = new ManifestLog(new StoreFolder(files, store, "log")).newest()
     // A local disk answers at once.
     if (!files.areLocal) {
       val owner = new WeakReference(files.owner)
-      LatestLookups.keep(root, LatestLookup(owner, found, change, begun, System.nanoTime() - begun))
+      LatestLookups.keep(root, LatestLookup(owner, newest, change, begun, System.nanoTime() - begun))
     }
-    found
+    newest
   }
 }

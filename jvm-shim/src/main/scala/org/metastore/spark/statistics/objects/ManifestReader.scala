@@ -37,7 +37,7 @@ private final class ManifestReader(name: String) {
 
   private type Schemas = IndexedSeq[IndexedSeq[ColumnEntry]]
 
-  private def damaged(what: String): Nothing = throw new DamagedObjectException(name, what)
+  private def damaged(damage: String): Nothing = throw new DamagedObjectException(name, damage)
 
   private def read(bytes: Array[Byte]): Manifest = {
     val (line, fingerprint) = verifyLine(bytes)
@@ -108,19 +108,19 @@ private final class ManifestReader(name: String) {
   }
 
   private def computed(node: JsonNode): String = {
-    val found = text(node, "computed")
-    if (!Computed(found)) damaged(s"something was computed from $found")
-    found
+    val computed = text(node, "computed")
+    if (!Computed(computed)) damaged(s"something was computed from $computed")
+    computed
   }
 
   private def withColumns(node: JsonNode, kind: String, columns: IndexedSeq[ColumnEntry]): SummaryRef =
     SummaryRef(objectRef(node, kind), ordinals(array(node, "columns"), kind, columns))
 
   private def ordinals(nodes: Seq[JsonNode], kind: String, columns: IndexedSeq[ColumnEntry]): Seq[Int] = {
-    val found = nodes.map(wholeOf(_, "columns"))
-    if (!found.forall(ordinal => ordinal >= 0 && ordinal < columns.size))
+    val ordinals = nodes.map(wholeOf(_, "columns"))
+    if (!ordinals.forall(ordinal => ordinal >= 0 && ordinal < columns.size))
       damaged(s"a $kind names a column that is not there")
-    found.map(_.toInt)
+    ordinals.map(_.toInt)
   }
 
   /** The columns of a block or snapshot: an index into the manifest's schemas, or the list itself. */
@@ -151,7 +151,7 @@ private final class ManifestReader(name: String) {
   private def snapshot(node: JsonNode, schemas: Schemas): Snapshot = {
     val expressions = optional(node, "expressions").fold(IndexedSeq.empty[ColumnEntry])(entries)
     val columns = columnsOf(node, schemas) ++ expressions
-    def one(field: String, kind: String) = optional(node, field).map(objectRef(_, kind))
+    def single(field: String, kind: String) = optional(node, field).map(objectRef(_, kind))
     nullableText(node, "frequencies_asked")
     Snapshot(
       text(node, "id"),
@@ -166,18 +166,18 @@ private final class ManifestReader(name: String) {
       long(node, "size_bytes"),
       optionalLong(node, "live_size_bytes"),
       objectRef(child(node, "table_files"), "table-files"),
-      one("summary", "table-summary"),
-      one("sketches", "table-sketches"),
+      single("summary", "table-summary"),
+      single("sketches", "table-sketches"),
       optionalList(node, "frequencies").map(frequencies(_, columns)),
-      one("histograms", "table-histograms"),
+      single("histograms", "table-histograms"),
       optionalList(node, "ranks").map(ranksRef(_, columns)),
       ordinals(optionalList(node, "distribution"), "distribution", columns),
-      one("placed", "table-placed"))
+      single("placed", "table-placed"))
   }
 
   private def frequencies(node: JsonNode, columns: IndexedSeq[ColumnEntry]): SummaryRef = {
-    val whole = withColumns(node, "table-frequencies", columns)
-    whole.copy(part = optional(node, "part").map(_ => hashPart(node)))
+    val summary = withColumns(node, "table-frequencies", columns)
+    summary.copy(part = optional(node, "part").map(_ => hashPart(node)))
   }
 
   private def hashPart(node: JsonNode): HashPart = {

@@ -34,7 +34,7 @@ final class NameMapping(text: Option[String]) {
 
   private def mappedKey(id: String): Option[String] =
     if (text.isEmpty) Some(s"$id@")
-    else names.map(found => s"$id@${found.getOrElse(id, Unmapped)}")
+    else names.map(namesById => s"$id@${namesById.getOrElse(id, Unmapped)}")
 }
 
 object NameMapping {
@@ -58,15 +58,15 @@ object NameMapping {
 
   /** Field id to the names on the way to the field, as JSON. */
   private def namesOf(fields: JsonNode): Map[String, String] = {
-    val found = mutable.Map.empty[String, String]
+    val namesById = mutable.Map.empty[String, String]
     def walk(fields: JsonNode, above: Vector[JsonNode]): Unit = for (field <- fields.elements.asScala) {
       val path = above :+ sortedNames(field)
       if (field.hasNonNull("field-id"))
-        found(field.get("field-id").asText) = json.writeValueAsString(arrayOf(path ++ below(field)))
+        namesById(field.get("field-id").asText) = json.writeValueAsString(arrayOf(path ++ below(field)))
       walk(field.path("fields"), path)
     }
     walk(fields, Vector.empty)
-    found.toMap
+    namesById.toMap
   }
 
   /** The nested fields of a field: the values of a list or a map depend on them. */

@@ -18,12 +18,12 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
    * verified.
    */
   def footer(ref: ObjectRef): ParquetFooter = {
-    val found = cachedFooter(ref).get()
-    if (ref.rows != ObjectRef.AnyRows && ref.rows != found.rows)
-      throw damaged(ref, s"it has ${found.rows} rows where ${ref.rows} were named")
-    if (found.decodedBytes > mostBytes(ref.length))
-      throw damaged(ref, s"it has ${found.decodedBytes} bytes when decoded")
-    found
+    val footer = cachedFooter(ref).get()
+    if (ref.rows != ObjectRef.AnyRows && ref.rows != footer.rows)
+      throw damaged(ref, s"it has ${footer.rows} rows where ${ref.rows} were named")
+    if (footer.decodedBytes > mostBytes(ref.length))
+      throw damaged(ref, s"it has ${footer.decodedBytes} bytes when decoded")
+    footer
   }
 
   def cachedFooter(ref: ObjectRef): CacheEntry[ParquetFooter] =
@@ -45,12 +45,12 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
   def parts(
       ref: ObjectRef,
       footer: ParquetFooter,
-      wanted: Seq[(Int, ColumnChunk)],
+      parts: Seq[(Int, ColumnChunk)],
       expected: Array[Byte]): Map[Int, ChunkPages] =
     asDamage(ref) {
-      val pieces = Indexed.by(read(ref, wanted))(_.leaf)
+      val pieces = Indexed.by(read(ref, parts))(_.leaf)
       val digest = MessageDigest.getInstance("SHA-256")
-      for ((leaf, chunk) <- wanted)
+      for ((leaf, chunk) <- parts)
         digest.update(pieces(leaf).bytes, pieces(leaf).offset, chunk.length.toInt)
       if (!java.util.Arrays.equals(digest.digest(), 0, expected.length, expected, 0, expected.length))
         throw unlike(ref, "a page's digest does not agree")
@@ -59,14 +59,14 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
 
   private def read(ref: ObjectRef, chunks: Seq[(Int, ColumnChunk)]): Seq[ChunkBytes] = {
     val ranges = for ((leaf, chunk) <- chunks) yield ByteRange(leaf, chunk)
-    val wanted = ranges.sortBy(_.start)
-    for (range <- wanted) {
+    val sorted = ranges.sortBy(_.start)
+    for (range <- sorted) {
       if (range.start < 4 || range.length > ref.length - range.start)
         throw damaged(ref, "a column lies outside of it")
     }
     val byLeaf = chunks.toMap
     withBytes(ref) { source =>
-      spans(wanted).flatMap { span =>
+      spans(sorted).flatMap { span =>
         val start = span.head.start
         val length = span.map(_.end).max - start
         val part = source.read(start, length.toInt)
@@ -94,9 +94,9 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
   }
 
   /** Damage that the bytes themselves show: they are read again at the next question. */
-  private def unlike(ref: ObjectRef, what: String): DamagedObjectException = {
+  private def unlike(ref: ObjectRef, damage: String): DamagedObjectException = {
     if (!objects.isLocal) RemoteBytes.forget(objects, ref)
-    damaged(ref, what)
+    damaged(ref, damage)
   }
 
   /** Runs a read: failures are damage of that object, unless the storage cannot be read. */
@@ -115,7 +115,7 @@ private[statistics] object ObjectReader {
   private val MaxBytes = Contract.limit("decoded_bytes")
   private val FewBytes = Contract.limit("decoded_few")
   private val MostExpansion = Contract.limit("decoded_expansion")
-  private val Gap = 32 << 10 // bytes of unwanted columns that are cheaper to read than another request
+  private val Gap = 32 << 10 // bytes of other columns that are cheaper to read than another request
 
   private final case class ByteRange(leaf: Int, start: Long, length: Int) {
     def end: Long = start + length
@@ -135,11 +135,11 @@ private[statistics] object ObjectReader {
   /** The most bytes of a decoded object, by its length. */
   private def mostBytes(length: Long): Long = math.min(MaxBytes, FewBytes + MostExpansion * length)
 
-  private def damaged(ref: ObjectRef, what: String): DamagedObjectException =
-    new DamagedObjectException(ref.name, what)
+  private def damaged(ref: ObjectRef, damage: String): DamagedObjectException =
+    new DamagedObjectException(ref.name, damage)
 
-  private def spans(wanted: Seq[ByteRange]): Seq[Seq[ByteRange]] =
-    wanted.foldLeft(List.empty[List[ByteRange]]) {
+  private def spans(ranges: Seq[ByteRange]): Seq[Seq[ByteRange]] =
+    ranges.foldLeft(List.empty[List[ByteRange]]) {
       case (last :: before, range)
           if range.start - last.head.end <= Gap && range.end - last.last.start < Int.MaxValue / 2 =>
         (range :: last) :: before

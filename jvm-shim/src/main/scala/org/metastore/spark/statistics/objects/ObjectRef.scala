@@ -55,8 +55,8 @@ object ObjectRef {
 final case class SummaryRef(ref: ObjectRef, columns: Seq[Int], part: Option[HashPart] = None)
 
 /** Range `index`, from 0, of `count` equal ranges of all hashes. */
-final case class HashPart(place: Int, of: Int) {
-  def has(hash: Long): Boolean = (hash >>> 32) * of >>> 32 == place
+final case class HashPart(index: Int, count: Int) {
+  def has(hash: Long): Boolean = (hash >>> 32) * count >>> 32 == index
 }
 
 /** A part of the exact ranks of some columns of a snapshot. */

@@ -79,7 +79,7 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
 
   /** All fields by their names: numbers, texts, bytes, lists and maps of them; none where null or empty. */
   def fields: String => Option[Any] = {
-    val stored = schema // the function keeps the schema and the values, not the row
+    val stored = schema // so that the function refers to the schema and the values, not to the row
     val values = Array.tabulate(stored.getFieldCount)(read(row, _))
     name => if (stored.containsField(name)) Option(values(stored.getFieldIndex(name))) else None
   }
@@ -319,7 +319,7 @@ object SummaryRow {
   val Unknown: SummaryRow = new SummaryRow(Map[String, Any]("column" -> -1, "files" -> 0).get)
 
   /** The row of a column in a table without rows. */
-  def ofNoRows(column: Int): SummaryRow = new SummaryRow(Map[String, Any](
+  def withoutRows(column: Int): SummaryRow = new SummaryRow(Map[String, Any](
     "column" -> column,
     "rows" -> 0L,
     "nulls" -> 0L,

@@ -57,7 +57,7 @@ private[statistics] final class ParquetFooter(
   /** The leaf of a path. Raises an error if it is missing. */
   def leafAt(path: Seq[String]): Int = leaves.indexWhere(_.getPath.toSeq == path) match {
     case -1 => throw new IllegalArgumentException(s"it has no column ${path.mkString(".")}")
-    case found => found
+    case leaf => leaf
   }
 
   def has(name: String): Boolean = byName.contains(name)

@@ -27,7 +27,7 @@ private[statistics] final class ColumnRows(val from: Int, val until: Int, ordina
   private def byFile[T <: AnyRef](values: T, out: => T): T =
     if (dense && java.lang.reflect.Array.getLength(values) == files) values
     else {
-      val found = out
+      val result = out
       var row = from
       while (row < until) {
         val file = ordinals(row).toInt
@@ -35,10 +35,10 @@ private[statistics] final class ColumnRows(val from: Int, val until: Int, ordina
         while (next < until && ordinals(next) == ordinals(row) + next - row) next += 1
         if (file < 0 || file + next - row > files)
           throw new IllegalArgumentException(s"it has a row for file ${ordinals(next - 1)}")
-        System.arraycopy(values, row, found, file, next - row)
+        System.arraycopy(values, row, result, file, next - row)
         row = next
       }
-      found
+      result
     }
 }
 
@@ -73,9 +73,9 @@ private[statistics] final class RowGroup(
   def bytes(field: String): Array[Array[Byte]] = ColumnDecoder.bytes(pages(leaves(field)), rows)
 
   /** The rows of each column, which follow each other, ordered by file. */
-  def spans(files: Int, place: String = "file"): Map[Int, ColumnRows] = {
+  def spans(files: Int, field: String = "file"): Map[Int, ColumnRows] = {
     val columns = longs("column", -1)
-    val ordinals = longs(place, -1)
+    val ordinals = longs(field, -1)
     if (first != 0) ordinals.indices.foreach(i => ordinals(i) -= first)
     var spans = Map.empty[Int, ColumnRows]
     var from = 0

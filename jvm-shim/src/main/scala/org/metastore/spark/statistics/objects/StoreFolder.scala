@@ -34,8 +34,8 @@ private[statistics] final class StoreFolder(storeFiles: StoreFiles, store: Path,
     requireFolders()
     val path = new Path(folder, name)
     if (storeFiles.areLocal)
-      for (found <- attributes(path) if !found.isRegularFile)
-        throw new DamagedObjectException(name, s"it is ${kind(found)}")
+      for (file <- attributes(path) if !file.isRegularFile)
+        throw new DamagedObjectException(name, s"it is ${kind(file)}")
     storeFiles.open(path, length)
   }
 
@@ -43,9 +43,9 @@ private[statistics] final class StoreFolder(storeFiles: StoreFiles, store: Path,
     if (storeFiles.areLocal)
       for {
         path <- Seq(store, folder)
-        found <- attributes(path)
-        if !found.isDirectory
-      } throw new IOException(s"$path is ${kind(found)}: only plain files in plain folders are statistics")
+        file <- attributes(path)
+        if !file.isDirectory
+      } throw new IOException(s"$path is ${kind(file)}: only plain files in plain folders are statistics")
 }
 
 private object StoreFolder {
@@ -60,9 +60,9 @@ private object StoreFolder {
         LinkOption.NOFOLLOW_LINKS))
     catch { case _: FileSystemException | _: InvalidPathException => None }
 
-  private def kind(found: BasicFileAttributes): String =
-    if (found.isSymbolicLink) "a symbolic link"
-    else if (found.isDirectory) "a folder"
-    else if (found.isRegularFile) "a plain file"
+  private def kind(file: BasicFileAttributes): String =
+    if (file.isSymbolicLink) "a symbolic link"
+    else if (file.isDirectory) "a folder"
+    else if (file.isRegularFile) "a plain file"
     else "a FIFO, a socket or a device"
 }

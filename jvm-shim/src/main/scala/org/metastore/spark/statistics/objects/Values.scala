@@ -57,11 +57,11 @@ private[statistics] object Fill {
 private[statistics] object Gather {
   def apply[@specialized(Long, Int, Byte, Boolean) T: ClassTag](
       values: Array[T],
-      places: Array[Int]): Array[T] = {
-    val out = new Array[T](places.length)
+      indexes: Array[Int]): Array[T] = {
+    val out = new Array[T](indexes.length)
     var i = 0
     while (i < out.length) {
-      out(i) = values(places(i))
+      out(i) = values(indexes(i))
       i += 1
     }
     out
@@ -79,13 +79,13 @@ sealed trait Values {
   def weight: Long
 
   /** Compares value `i` with value `j` of other values, which are of the same kind. */
-  def compare(i: Int, others: Values, j: Int): Int
+  def compare(i: Int, other: Values, j: Int): Int
 
   /** The index of value `i` in sorted values of the same kind, as `Arrays.binarySearch` returns it. */
   def search(sorted: Values, i: Int): Int
 
   /** The values at some indexes. */
-  def at(places: Array[Int]): Values
+  def at(indexes: Array[Int]): Values
 
   /** Value `i` in a form that is equal for equal values. */
   def key(i: Int): Any
@@ -95,21 +95,21 @@ sealed trait Values {
 
   /** The indexes of the values that are in sorted values. */
   final def placesIn(sorted: Values): Array[Int] = {
-    val found = Array.newBuilder[Int]
+    val indexes = Array.newBuilder[Int]
     var i = 0
     while (i < length) {
-      if (isIn(sorted, i)) found += i
+      if (isIn(sorted, i)) indexes += i
       i += 1
     }
-    found.result()
+    indexes.result()
   }
 
   /** Whether all values are in sorted values. */
   final def areIn(sorted: Values): Boolean = (0 until length).forall(isIn(sorted, _))
 
   /** Whether no value is in other values; both are sorted. The fewer values are searched in the many. */
-  final def areOutOf(others: Values): Boolean =
-    if (length <= others.length) !(0 until length).exists(isIn(others, _)) else others.areOutOf(this)
+  final def areOutOf(other: Values): Boolean =
+    if (length <= other.length) !(0 until length).exists(isIn(other, _)) else other.areOutOf(this)
 }
 
 object Values {
@@ -125,7 +125,7 @@ object Values {
     override def length: Int = array.length
     override def weight: Long = 24 + array.length * 8L
 
-    override def compare(i: Int, others: Values, j: Int): Int = others match {
+    override def compare(i: Int, other: Values, j: Int): Int = other match {
       case Longs(that) => java.lang.Long.compare(array(i), that(j))
       case _ => otherKind
     }
@@ -135,7 +135,7 @@ object Values {
       case _ => otherKind
     }
 
-    override def at(places: Array[Int]): Values = Longs(Gather(array, places))
+    override def at(indexes: Array[Int]): Values = Longs(Gather(array, indexes))
     override def key(i: Int): Any = array(i)
   }
 
@@ -143,7 +143,7 @@ object Values {
     override def length: Int = array.length
     override def weight: Long = 24 + array.iterator.map(24L + _.length).sum
 
-    override def compare(i: Int, others: Values, j: Int): Int = others match {
+    override def compare(i: Int, other: Values, j: Int): Int = other match {
       case Bytes(that) => UnsignedOrder.compare(array(i), that(j))
       case _ => otherKind
     }
@@ -153,7 +153,7 @@ object Values {
       case _ => otherKind
     }
 
-    override def at(places: Array[Int]): Values = Bytes(places.map(array(_)))
+    override def at(indexes: Array[Int]): Values = Bytes(indexes.map(array(_)))
     override def key(i: Int): Any = ByteBuffer.wrap(array(i))
   }
 
@@ -169,11 +169,11 @@ private[statistics] final class ValueHash(dataType: DataType) {
 
   def hash(values: Values): Array[Long] = values match {
     case Values.Longs(array) => array.map(value => hasher.hash(if (isDouble) bitsOf(value) else value))
-    case Values.Bytes(array) => array.map(ofBytes)
+    case Values.Bytes(array) => array.map(hashBytes)
   }
 
   /** The hash of bytes in the order of bounds. */
-  def ofBytes(value: Array[Byte]): Long =
+  def hashBytes(value: Array[Byte]): Long =
     hasher.hash(Binary.fromConstantByteArray(if (isDecimal) DecimalBytes.ordered(value) else value))
 
   private def bitsOf(key: Long): Long = java.lang.Double.doubleToLongBits(DoubleOrder.value(key))

@@ -272,7 +272,7 @@ private object ListBuilder {
         new FileValues.Sorted(Values.Bytes(sorted))
       } else {
         val hash = new ValueHash(dataType)
-        val sorted = added.iterator.map(hash.ofBytes).toArray
+        val sorted = added.iterator.map(hash.hashBytes).toArray
         Arrays.sort(sorted)
         new FileValues.HashList(sorted)
       }

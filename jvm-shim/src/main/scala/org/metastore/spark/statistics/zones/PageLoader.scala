@@ -14,7 +14,7 @@ import org.metastore.spark.statistics.columns.{
 private[statistics] final class PageLoader(
     reader: ZoneReader,
     joined: IndexedSeq[BlockJoin],
-    whole: ColumnLoader[BlockColumn],
+    columnLoader: ColumnLoader[BlockColumn],
     budget: Budget) {
   import PageLoader._
 
@@ -27,50 +27,50 @@ private[statistics] final class PageLoader(
     val reads = locatePages(columns).filter(_.isLittle)
     val pages = for (read <- reads; page <- read.pages) yield read -> page
     val parts = PlanningPool.runFor(pages, budget) { case (read, page) => read.part(page) }
-    for (read <- reads) loaded((read.place, read.column)) = Nil
-    for (((read, _), Right(part)) <- parts) loaded((read.place, read.column)) :+= part
+    for (read <- reads) loaded((read.index, read.column)) = Nil
+    for (((read, _), Right(part)) <- parts) loaded((read.index, read.column)) :+= part
     for (((read, _), Left(reason)) <- parts) failed(read.column) = reason
-    def missing(place: Int): Seq[Column] = columns.filterNot(column => loaded.contains((place, column)))
-    for ((others, places) <- joined.indices.groupBy(missing))
-      whole.load(places.map(joined(_).block), others)
+    def missing(block: Int): Seq[Column] = columns.filterNot(column => loaded.contains((block, column)))
+    for ((missingColumns, blocks) <- joined.indices.groupBy(missing))
+      columnLoader.load(blocks.map(joined(_).block), missingColumns)
   }
 
   /** The parts of a column by block, the least preferred first, or the reason why there are none. */
   def parts(column: Column): Either[Reason, Seq[BlockPart[BlockColumn]]] = synchronized {
-    val found = joined.indices.flatMap { place =>
-      loaded.getOrElse((place, column), whole.parts(Seq(joined(place)), column).getOrElse(Nil))
+    val parts = joined.indices.flatMap { block =>
+      loaded.getOrElse((block, column), columnLoader.parts(Seq(joined(block)), column).getOrElse(Nil))
     }
-    val isRead = joined.indices.exists(place => loaded.contains((place, column)))
-    if (found.nonEmpty) Right(found)
+    val isRead = joined.indices.exists(block => loaded.contains((block, column)))
+    if (parts.nonEmpty) Right(parts)
     else if (failed.contains(column)) Left(failed(column))
-    else if (isRead) Right(Nil) // none of the files that are left was analyzed
-    else whole.parts(joined, column)
+    else if (isRead) Right(Nil) // none of the selected files was analyzed
+    else columnLoader.parts(joined, column)
   }
 
   /** The single pages of columns of blocks. A column that has several types in a block is read whole. */
   private def locatePages(columns: Seq[Column]): Seq[Read] = {
     val sources = for {
-      place <- joined.indices
-      if joined(place).block.zones.nonEmpty
+      block <- joined.indices
+      if joined(block).block.zones.nonEmpty
       column <- columns
-      all = ColumnSource.fromBlock(joined(place).block, column, _.summaryOf(_))
+      all = ColumnSource.fromBlock(joined(block).block, column, _.summaryOf(_))
       if all.size == 1
-    } yield (place, column, all.head)
+    } yield (block, column, all.head)
     val tables = PlanningPool.runFor(sources, budget) { case (_, _, source) =>
       reader.pages(source.block, source.ref, source.ordinal)
     }
-    for (((place, column, source), Right(Some((group, table)))) <- tables)
-      yield new Read(place, column, source, group, table)
+    for (((block, column, source), Right(Some((group, table)))) <- tables)
+      yield new Read(block, column, source, group, table)
   }
 
   /** The pages of one column of a block that hold selected files; `index` is that of the block. */
   private final class Read(
-      val place: Int,
+      val index: Int,
       val column: Column,
       source: ColumnSource,
       group: Int,
       table: PageTable) {
-    private val ordinals = joined(place).ordinals
+    private val ordinals = joined(index).ordinals
 
     val pages: Seq[Int] = ordinals.filter(_ >= 0).map(_ / table.rows).distinct.toSeq
 
@@ -80,7 +80,7 @@ private[statistics] final class PageLoader(
       val column = reader.readPage(source.block, source.ref, source.ordinal, group, table, page)
       budget.reserve(column.weight)
       val first = page * table.rows
-      val rows = joined(place).rows.slice(first, first + table.rowsOf(group, page))
+      val rows = joined(index).rows.slice(first, first + table.rowsOf(group, page))
       val inside = ordinals.map { ordinal =>
         if (ordinal >= first && ordinal < first + rows.length) ordinal - first else -1
       }
@@ -90,5 +90,5 @@ private[statistics] final class PageLoader(
 }
 
 private object PageLoader {
-  private val Share = 4 // of more of the pages the whole column takes hardly longer
+  private val Share = 4 // above this part of its pages, the whole column takes hardly longer
 }

@@ -31,12 +31,12 @@ private[statistics] final class PageTable private (
 
   /** A page as a column chunk of its own, by leaf; in the order of the digest. */
   def chunks(group: Int, page: Int): Seq[(Int, ColumnChunk)] = leaves.zipWithIndex.map { case (leaf, field) =>
-    val whole = footer.chunk(group, leaf)
+    val chunk = footer.chunk(group, leaf)
     var start = 0L
     for (earlier <- 0 until page) start += length(group, earlier, field)
     val bytes = length(group, page, field)
-    if (start + bytes > whole.length) throw new IllegalArgumentException("a page lies outside of its column")
-    leaf -> whole.copy(start = whole.start + start, length = bytes, values = rowsOf(group, page))
+    if (start + bytes > chunk.length) throw new IllegalArgumentException("a page lies outside of its column")
+    leaf -> chunk.copy(start = chunk.start + start, length = bytes, values = rowsOf(group, page))
   }
 
   def digest(group: Int, page: Int): Array[Byte] = {

@@ -31,17 +31,17 @@ private[statistics] final class ZoneIdentities private (entries: ByteBuffer) {
   /**
    * The index in a scan's list at which each zone of a block may begin, by its first and last path; -1: none.
    */
-  def places(files: FileList, blockFiles: Int): Array[Int] = {
-    val found = new Array[Int](zones)
-    Arrays.fill(found, -1)
+  def findStarts(files: FileList, blockFiles: Int): Array[Int] = {
+    val starts = new Array[Int](zones)
+    Arrays.fill(starts, -1)
     lazy val byFirst = (0 until zones).groupBy(first)
     var (at, zone, alone) = (0, 0, files.length / Alone + Zone.Files)
     while (at < files.length && alone > 0) {
       if (zone == zones || !fits(zone, at, files, blockFiles))
         zone = byFirst.getOrElse(crc(files.paths(at)), Nil).find(z =>
-          found(z) < 0 && fits(z, at, files, blockFiles)).getOrElse(zones)
-      if (zone < zones && found(zone) < 0) {
-        found(zone) = at
+          starts(z) < 0 && fits(z, at, files, blockFiles)).getOrElse(zones)
+      if (zone < zones && starts(zone) < 0) {
+        starts(zone) = at
         at += Zone.length(zone, blockFiles)
         zone += 1
       } else {
@@ -49,16 +49,16 @@ private[statistics] final class ZoneIdentities private (entries: ByteBuffer) {
         alone -= 1
       }
     }
-    found
+    starts
   }
 
   /** The zones of `candidates` whose files are the list's files from their start on. */
-  def confirm(some: Seq[Int], places: Array[Int], files: FileList, blockFiles: Int): Seq[Int] = {
+  def confirm(candidates: Seq[Int], starts: Array[Int], files: FileList, blockFiles: Int): Seq[Int] = {
     val identity = new Identity(files)
-    some.filter { zone =>
-      identity.read(places(zone), places(zone) + Zone.length(zone, blockFiles))
-      identity.ofFacts == entries.getLong(zone * EntryBytes + 8) && identity.ofPaths == entries.getLong(
-        zone * EntryBytes)
+    candidates.filter { zone =>
+      identity.read(starts(zone), starts(zone) + Zone.length(zone, blockFiles))
+      identity.hashOfFacts == entries.getLong(zone * EntryBytes + 8) &&
+      identity.hashOfPaths == entries.getLong(zone * EntryBytes)
     }
   }
 
@@ -118,9 +118,9 @@ private[statistics] object ZoneIdentities {
     }
 
     // A character takes two bytes in memory, as a short does.
-    def ofPaths: Long = XXH64.hashUnsafeBytes(chars, Platform.SHORT_ARRAY_OFFSET, used * 2, 0)
+    def hashOfPaths: Long = XXH64.hashUnsafeBytes(chars, Platform.SHORT_ARRAY_OFFSET, used * 2, 0)
 
-    def ofFacts: Long = XXH64.hashUnsafeBytes(facts, Platform.LONG_ARRAY_OFFSET, count * Facts * 8, 0)
+    def hashOfFacts: Long = XXH64.hashUnsafeBytes(facts, Platform.LONG_ARRAY_OFFSET, count * Facts * 8, 0)
   }
 
   private val Facts = 3 // length of the path, size, modification time
@@ -153,24 +153,24 @@ private[statistics] object Zone {
 private[statistics] final class ZoneJoin(identities: ZoneIdentities, files: FileList, blockFiles: Int) {
   import ZoneJoin._
 
-  private val places = identities.places(files, blockFiles)
+  private val starts = identities.findStarts(files, blockFiles)
 
   /** Tasks that find the zones whose files are the list's files from their start on. */
-  def checks: Seq[() => Seq[Int]] = places.indices.filter(places(_) >= 0).grouped(AtOnce).toVector.map {
+  def checks: Seq[() => Seq[Int]] = starts.indices.filter(starts(_) >= 0).grouped(AtOnce).toVector.map {
     zones => () =>
-      identities.confirm(zones, places, files, blockFiles)
+      identities.confirm(zones, starts, files, blockFiles)
   }
 
   /** Whether these zones decide for every file if it is in the block. */
   def isComplete(zones: Seq[Int]): Boolean =
-    zones.size == places.length || zones.map(Zone.length(_, blockFiles)).sum == files.length
+    zones.size == starts.length || zones.map(Zone.length(_, blockFiles)).sum == files.length
 
   /** The ordinal in the block of each file of some zones; -1 for other files. */
   def ordinals(zones: Seq[Int]): Array[Int] = {
     val out = new Array[Int](files.length)
     java.util.Arrays.fill(out, -1)
     for (zone <- zones) {
-      val (from, first) = (places(zone), zone * Zone.Files)
+      val (from, first) = (starts(zone), zone * Zone.Files)
       var i = 0
       while (i < Zone.length(zone, blockFiles)) {
         out(from + i) = first + i
