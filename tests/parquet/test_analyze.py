@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import metastore
+from formats.spoiled_files import cut, garble_footer, keep_magic_number, write_other_text
 from metastore import errors
 from metastore.adapters import refusals
 from metastore.cli.doctor_checks import OK, WARNING
@@ -362,25 +363,6 @@ def test_an_empty_table(spark, tmp_path):
         spark.sql("DROP TABLE parquet_empty")
 
 
-def cut(file) -> None:
-    file.write_bytes(file.read_bytes()[:-20])
-
-
-def write_other_text(file) -> None:
-    file.write_text("id,v,s\n1,2,x\n3,4,y\n")
-
-
-def keep_magic_number(file) -> None:
-    file.write_bytes(b"PAR1")
-
-
-def garble_footer(file) -> None:
-    content = bytearray(file.read_bytes())
-    length = int.from_bytes(content[-8:-4], "little")
-    content[-8 - length : -8] = b"\xff" * length
-    file.write_bytes(bytes(content))
-
-
 @pytest.mark.parametrize("spoil", [cut, write_other_text, keep_magic_number, garble_footer])
 def test_a_file_that_spark_cannot_read_is_refused_and_the_others_are_analyzed(spark, folder, table, spoil):
     broken = max(folder.glob("*.parquet"))
@@ -395,6 +377,7 @@ def test_a_file_that_spark_cannot_read_is_refused_and_the_others_are_analyzed(sp
     assert broken.name in reason
     assert reason.count(":") > 1
     assert ".." not in reason
+    assert ". :" not in reason
     (row,) = spark.sql(f"ANALYZE TABLE {table_by_path(table, spark)} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
     assert [broken.name in refused_file for refused_file in row.refused] == [True]
 

@@ -25,7 +25,7 @@ _FAMILY = re.compile(r"[a-z]+(?=[<( ]|\Z)")
 COLLATION = "strings of a collation other than UTF8_BINARY have row and null counts only"
 NESTED_DEFAULT = "a default of a nested field applies only where its struct is present: unknown in this file"
 REPLACED = "it was replaced while it was being read"
-CHANGED_MEANWHILE = "the file left the table while it was being read"
+NO_ROWS_FOUND = "Spark found no row in it: it left the table meanwhile, or is damaged"
 ROWS_DIFFER = "the rows read are not the number of rows that the table's metadata states"
 NOT_PARQUET = "it is not a Parquet file"
 ENCRYPTED = "it is encrypted"

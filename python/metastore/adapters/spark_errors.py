@@ -15,10 +15,11 @@ from pyspark.errors import PySparkException
 
 from metastore.adapters.table_facts import Refusal
 from metastore.errors import AnalyzeFailed
+from metastore.format.data_files import leave_out_files, select_files
 from metastore.visible_text import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from metastore.format.data_files import DataFile
 
@@ -40,12 +41,17 @@ _MEMORY = (
 )
 _OURS = re.compile(r"\[METASTORE_[A-Z_]+\] [^\n]+")
 _JAVA = re.compile(r"^: [\w.$]+: ([^\n]+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
-_UNREADABLE = re.compile(r"(?:reading file|footer for file:?) (?:FileStatus\{path=)?([^\n]+)")
+_UNREADABLE = re.compile(
+    r"(?:(?:reading file|footer for file:?) (?:FileStatus\{path=)?|Path does not exist: "  # Spark
+    r"|Failed to (?:fetch|open|open Parquet|open input stream for) file: )([^\n]+)"  # Iceberg
+)
+_END_OF_MESSAGE = re.compile(r"[.;]*\s*(?:SQLSTATE: \w+)?$")
 _ROOT = re.compile(r"^Caused by: [\w.$]+: ([^\n]+)$", re.MULTILINE)
 _WRONG_PYTHON = re.compile(
     r'Cannot run program "[^"\n]+"[^\n]*?No such file or directory|No module named \S+'
     r"|Python in worker(?: \S+)? has different version[^\n]+"
 )
+_NO_FILE_IS_WRONG = re.compile(f"{_LOST.pattern}|{_WRONG_PYTHON.pattern}|{_OURS.pattern}|[Cc]ancel|CANCEL")
 _EXECUTOR_HOST = re.compile(r"\(TID \d+\) \((\S+) executor")
 _MOST_UNREADABLE = 64
 _PYTHON = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Refused|Exit)(?:: [^\n]+)?)$", re.MULTILINE)
@@ -81,12 +87,16 @@ def _find_error(text: str) -> str | None:
 
 def _describe_unreadable(text: str, match: re.Match[str]) -> str:
     """Describe which file Spark cannot read, and why."""
-    path = re.sub(r"[.;]?(?: SQLSTATE: \w+)?$", "", match[1].strip())
-    description = f"Spark cannot read {path}"
+    description = f"Spark cannot read {_read_path(match)}"
     causes = [cause for cause in _ROOT.findall(text) if not _UNREADABLE.search(cause)]
     if causes:
         description += f": {causes[-1].strip()}"
     return description.rstrip(".")
+
+
+def _read_path(match: re.Match[str]) -> str:
+    """Return the path of an error's text, without the end of the sentence."""
+    return _END_OF_MESSAGE.sub("", match[1].strip())
 
 
 @contextmanager
@@ -114,29 +124,54 @@ def _find_hint(text: str) -> str:
 
 
 def leave_out_unreadable(
-    files: Sequence[DataFile], read: Callable[[Sequence[DataFile]], T]
+    files: Sequence[DataFile], read: Callable[[Sequence[DataFile]], T], *, suspects: Mapping[str, str]
 ) -> tuple[T, tuple[Refusal, ...]]:
-    """Run a job over data files; repeat it without each file that Spark cannot read."""
-    remaining = list(files)
+    """Run a job over data files; repeat it without the files that Spark cannot read.
+
+    Args:
+        files: The data files of the job.
+        read: The job.
+        suspects: By path, why Python cannot read a file. If Spark's error names no file, each of these is read alone.
+    """
+    remaining = tuple(files)
     refused: list[Refusal] = []
     while True:
         try:
             return read(remaining), tuple(refused)
         except SPARK_JOB_ERRORS as failure:
-            file = _find_unreadable(failure, remaining)
-            if file is None or len(refused) == _MOST_UNREADABLE:
+            unreadable = _refuse_named(failure, remaining) or _refuse_suspects(failure, remaining, read, suspects)
+            refused += unreadable
+            if not unreadable or len(refused) > _MOST_UNREADABLE:
                 raise
-            refused.append(Refusal(file.path, find_cause(failure)))
-            remaining.remove(file)
+            remaining = leave_out_files(remaining, {refusal.subject for refusal in unreadable})
 
 
-def _find_unreadable(failure: Exception, files: Sequence[DataFile]) -> DataFile | None:
+def _refuse_named(failure: Exception, files: Sequence[DataFile]) -> list[Refusal]:
+    """Refuse the file that an error names."""
     match = _UNREADABLE.search(str(failure))
     if match is None:
-        return None
-    path = unquote(match[1])
-    candidates = [file for file in files if _path_of(file) in path]
-    return max(candidates, key=lambda file: len(_path_of(file)), default=None)
+        return []
+    path = unquote(_read_path(match))
+    candidates = sorted((file for file in files if _path_of(file) in path), key=lambda file: len(_path_of(file)))
+    return [Refusal(file.path, find_cause(failure)) for file in candidates[-1:]]
+
+
+def _refuse_suspects(
+    failure: Exception, files: Sequence[DataFile], read: Callable[[Sequence[DataFile]], T], suspects: Mapping[str, str]
+) -> list[Refusal]:
+    """Refuse the suspects that Spark cannot read either."""
+    candidates = select_files(files, suspects)
+    if len(candidates) > _MOST_UNREADABLE or _NO_FILE_IS_WRONG.search(str(failure)):
+        return []
+    refused = []
+    for file in candidates:
+        try:
+            read([file])
+        except SPARK_JOB_ERRORS as alone:
+            if _NO_FILE_IS_WRONG.search(str(alone)):
+                return []
+            refused.append(Refusal(file.path, f"neither Spark nor Python can read it: {suspects[file.path]}"))
+    return refused
 
 
 def _path_of(file: DataFile) -> str:

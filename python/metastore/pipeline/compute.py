@@ -178,9 +178,11 @@ class BlockComputation:
     def _read_by_spark(self, work: MissingStatistics, reasons: Mapping[str, str]) -> ComputeResult:
         ship_package(self.spark.sparkContext)
         self.progress.begin(f"reading {len(work.files)} files")
+        unsupported = self._find_spark_only_reasons(work.files)
+        damaged = {path: reason for path, reason in reasons.items() if path not in unsupported}
         try:
             result, unreadable = leave_out_unreadable(
-                work.files, lambda files: self._read_rows(replace(work, files=tuple(files)))
+                work.files, lambda files: self._read_rows(replace(work, files=tuple(files))), suspects=damaged
             )
         except SPARK_JOB_ERRORS as failure:
             path, reason = next(iter(reasons.items()))
@@ -204,7 +206,7 @@ class BlockComputation:
         result = _join_results(results)
         unread = _list_unread(results)
         seen_paths = result.read.union(refusal.subject for refusal in unread)
-        gone = _refuse_gone_files(work.files, seen_paths)
+        gone = _refuse_files_without_rows(work.files, seen_paths)
         return replace(result, refused=(*result.refused, *cast_columns, *unread, *gone))
 
     def make_task(self, work: MissingStatistics, files: tuple[DataFile, ...]) -> BlockTask:
@@ -339,9 +341,9 @@ class ExpressionComputation:
         return tuple(Refusal(subject, f"{refusal.subject}: {refusal.reason}") for refusal in refused)
 
 
-def _refuse_gone_files(files: Sequence[DataFile], seen_paths: Collection[str]) -> list[Refusal]:
-    """Refuse the files that nothing was read of: they have left the table."""
-    return [Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in leave_out_files(files, seen_paths)]
+def _refuse_files_without_rows(files: Sequence[DataFile], seen_paths: Collection[str]) -> list[Refusal]:
+    """Refuse the files that no row was read of."""
+    return [Refusal(file.path, refusals.NO_ROWS_FOUND) for file in leave_out_files(files, seen_paths)]
 
 
 def _split(work: MissingStatistics) -> list[MissingStatistics]:

@@ -50,7 +50,7 @@ def count_rows(
 def _count_by_spark(spark: SparkSession, files: Sequence[DataFile]) -> tuple[tuple[DataFile, ...], tuple[Refusal, ...]]:
     """Count the rows of the remaining files by Spark; files that Spark cannot read are refused."""
     uncounted = [file for file in files if file.rows is None]
-    counts, unreadable = leave_out_unreadable(uncounted, partial(_count_all_rows, spark))
+    counts, unreadable = leave_out_unreadable(uncounted, partial(_count_all_rows, spark), suspects={})
     refused_paths = {refusal.subject for refusal in unreadable}
     readable = leave_out_files(files, refused_paths)
     return tuple(_with_rows(file, counts.get(file.location, 0)) for file in readable), unreadable
