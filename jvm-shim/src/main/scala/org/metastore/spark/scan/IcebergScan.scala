@@ -30,8 +30,10 @@ private[scan] final class IcebergScan(val spark: Table) {
       by,
       number,
       () => {
-        val snapshot = Reflection.call[AnyRef](IcebergTasks.snapshot(scan), "snapshotId").toString
-        table.dataFiles(snapshot).map(file => file.path -> file.rows)
+        for {
+          snapshot <- IcebergTasks.snapshot(scan).toSeq
+          file <- table.dataFiles(Reflection.call[AnyRef](snapshot, "snapshotId").toString)
+        } yield file.path -> file.rows
       },
       unasked.map(predicate =>
         Reason(ReasonCode.FormatNotAsked, "format" -> IcebergTable.title, "conjunct" -> textOf(predicate))))

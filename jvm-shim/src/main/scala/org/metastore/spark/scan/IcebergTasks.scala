@@ -129,16 +129,17 @@ private[scan] object IcebergTasks {
     new IcebergTasks(tasks, scan.getClass.getClassLoader, Nil, None)
   }
 
-  /** The snapshot that a scan reads. */
-  def snapshot(scan: AnyRef): AnyRef =
-    Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "scan"), "snapshot")
+  /** The snapshot that a scan reads; a table that was never written has none. */
+  def snapshot(scan: AnyRef): Option[AnyRef] =
+    Option(Reflection.call[AnyRef](scan, "scan"))
+      .flatMap(planned => Option(Reflection.call[AnyRef](planned, "snapshot")))
 
   /** Counts the scan's data files by the manifest list, which planning has read. */
   private def filesOf(scan: AnyRef): Option[Long] = {
     val io = Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "table"), "io")
-    val manifests = Reflection.call[JavaList[AnyRef]](snapshot(scan), "dataManifests", io).asScala
     val counts = for {
-      manifest <- manifests
+      current <- snapshot(scan).toSeq
+      manifest <- Reflection.call[JavaList[AnyRef]](current, "dataManifests", io).asScala
       count <- Seq("addedFilesCount", "existingFilesCount")
     } yield Reflection.call[Integer](manifest, count)
     if (counts.contains(null)) None else Some(counts.map(_.longValue).sum)
