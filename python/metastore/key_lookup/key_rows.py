@@ -310,16 +310,15 @@ def _location_sql(spark: SparkSession, entry: CatalogEntry, table_format: TableF
 
 
 def _hides_positions(spark: SparkSession, entry: CatalogEntry, table_format: TableFormat) -> bool:
-    """Return whether rows of the table have no position; for some formats, Spark has to resolve it."""
-    from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
+    """Return whether rows of the table have no position; for some formats, only Spark knows.
 
-    if not table_format.may_hide_positions:
+    Spark prints an error with a stack where a query names a field that a struct does not have.
+    """
+    if table_format.position_sql is None or not table_format.may_hide_positions:
         return table_format.position_sql is None
-    try:
-        spark.table(entry.identifier).selectExpr(str(table_format.position_sql))
-    except AnalysisException:
-        return True
-    return False
+    struct, _, field = table_format.position_sql.partition(".")
+    fields = spark.table(entry.identifier).select(f"{struct}.*").columns
+    return field not in fields
 
 
 def _find_candidates(
