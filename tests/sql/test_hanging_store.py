@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import metastore
 from planner.plans import check as check_query
 from planner.plans import conf, labels
 
@@ -109,6 +110,16 @@ def test_a_query_is_planned_without_the_statistics(spark, table, hanging):
     spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 'p')")
     planned_without(spark, table, "1s")
     planned_without(spark, table, "1h")  # which it does not take: a store that is known to hang is not waited for
+
+
+def test_an_analyze_in_python_ends_in_time(spark, table, hanging):
+    with conf(spark, spark__metastore__analyze__timeout="2s"):
+        call = Task(lambda: metastore.analyze(spark, table, progress=False))
+        assert call.ends()
+    message = str(call.error)
+    assert message.startswith("[METASTORE_STORE_NOT_")
+    assert "it has not answered for 2 seconds (spark.metastore.analyze.timeout)" in message
+    assert len(message.splitlines()) == 1
 
 
 def planned_without(spark, table, patience) -> None:

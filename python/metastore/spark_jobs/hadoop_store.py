@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # it has no types
 
@@ -21,13 +23,15 @@ from metastore.store.location import needs_hadoop, store_uri
 from metastore.store.table_credentials import RemoteSigning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
     from metastore.format.manifest import TableIdentity
     from metastore.store.obstore_blobs import Blobs
 
+
+T = TypeVar("T")
 
 _PROVEN = frozenset({"org.apache.hadoop.fs.Hdfs"})
 """File systems whose rename is atomic and never replaces a file: HDFS, whose name node does it in one step."""
@@ -41,7 +45,8 @@ def open_store_at(spark: SparkSession, uri: str, *, writable: bool) -> tuple[Sto
     """Open the store at a URI for the driver and for tasks, with the keys of the session."""
     if needs_hadoop(uri):
         access = jvm_session.make_hadoop_access(spark, uri)
-        return Store(uri, partial(_open_hadoop, uri, access), writable=writable), JvmTaskStore(uri, jvm_access=access)
+        connect = partial(_open_hadoop, uri, access, _time_limit(spark))
+        return Store(uri, connect, writable=writable), JvmTaskStore(uri, jvm_access=access)
     credentials = find_session_credentials(spark, uri)
     return Store.open(uri, access=credentials, writable=writable), TaskStore(uri, credentials)
 
@@ -65,41 +70,75 @@ def open_table_store(
         credentials = find_table_credentials(spark, table, identifier, uri)
     except RemoteSigning:
         access = jvm_session.find_folder_access(spark, identifier, table.uuid, uri)
-        return Store(uri, partial(_open_signed, uri, access), writable=writable), JvmTaskStore(uri, jvm_access=access)
+        connect = partial(_open_signed, uri, access, _time_limit(spark))
+        return Store(uri, connect, writable=writable), JvmTaskStore(uri, jvm_access=access)
     return Store.open(uri, access=credentials, writable=writable), TaskStore(uri, credentials)
 
 
-def _open_hadoop(uri: str, access: Any, *, writable: bool) -> Blobs:
-    folder = access.open()
+def _time_limit(spark: SparkSession) -> float:
+    """Return the seconds after which a store that does not answer is an error."""
+    return int(configuration.get("spark.metastore.analyze.timeout", spark)) / 1000
+
+
+def _open_hadoop(uri: str, access: Any, seconds: float, *, writable: bool) -> Blobs:
+    blobs = JvmBlobs(uri, access.open(), seconds)
     if writable:
-        _require_atomic_rename(uri, folder)
-    return JvmBlobs(uri, folder)
+        blobs.require_atomic_rename()
+    return blobs
 
 
-def _open_signed(uri: str, access: Any, *, writable: bool) -> Blobs:  # noqa: ARG001 - the same for both
-    return JvmBlobs(uri, access.open())
+def _open_signed(uri: str, access: Any, seconds: float, *, writable: bool) -> Blobs:  # noqa: ARG001 - the same for both
+    return JvmBlobs(uri, access.open(), seconds)
 
 
-def _require_atomic_rename(uri: str, folder: Any) -> None:
-    try:
-        served_by = folder.servedBy()
-    except Py4JJavaError as error:
-        raise StoreNotWritable(uri, find_cause(error)) from error
-    if served_by not in _PROVEN:
-        reason = f"{served_by} does not promise that a file is created once: writers could undo each other's commits"
-        raise StoreNotWritable(uri, reason, _ELSEWHERE)
+class _JvmCall(Thread, Generic[T]):
+    """A call of the JVM in a thread of its own: a file system that hangs blocks this thread alone."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        super().__init__(name="metastore-store", daemon=True)
+        self._call = call
+        self._result: Future[T] = Future()
+
+    def run(self) -> None:
+        try:
+            self._result.set_result(self._call())
+        except Exception as error:  # noqa: BLE001 - the thread that waits raises it
+            self._result.set_exception(error)
+
+    def wait(self, seconds: float) -> T:
+        """Return the result of the call.
+
+        Raises:
+            concurrent.futures.TimeoutError: There is none after these seconds.
+        """
+        return self._result.result(seconds)
 
 
 class JvmBlobs:
-    """Blobs in a folder that only the JVM reaches."""
+    """Blobs in a folder that only the JVM reaches.
 
-    def __init__(self, uri: str, folder: Any) -> None:
+    Args:
+        uri: The folder.
+        folder: Its object in the JVM.
+        seconds: The time after which a call without an answer is an error.
+    """
+
+    def __init__(self, uri: str, folder: Any, seconds: float) -> None:
         self._uri = uri
         self._folder = folder
+        self._seconds = seconds
+
+    def require_atomic_rename(self) -> None:
+        """Make the folder, and refuse a file system that may lose commits."""
+        served_by = self._call(StoreNotWritable, self._folder.servedBy)
+        if served_by not in _PROVEN:
+            reason = (
+                f"{served_by} does not promise that a file is created once: writers could undo each other's commits"
+            )
+            raise StoreNotWritable(self._uri, reason, _ELSEWHERE)
 
     def list_folder(self, folder: str) -> dict[str, BlobEntry]:
-        with self._raise_as(StoreNotReadable):
-            listed = json.loads(self._folder.names(folder))
+        listed = json.loads(self._call(StoreNotReadable, lambda: self._folder.names(folder)))
         entries = {}
         for name, size, milliseconds in listed:
             modified = datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
@@ -118,22 +157,21 @@ class JvmBlobs:
         return self.get_range(path, 0, size)
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
-        with self._raise_as(StoreNotReadable):
-            part: bytes | None = self._folder.part(path, start, length)
+        part: bytes | None = self._call(StoreNotReadable, lambda: self._folder.part(path, start, length))
         return part
 
     def size(self, path: str) -> int | None:
-        with self._raise_as(StoreNotReadable):
-            size = int(self._folder.size(path))
+        size = int(self._call(StoreNotReadable, lambda: self._folder.size(path)))
         return None if size < 0 else size
 
     def put(self, path: str, data: bytes) -> None:
-        with self._raise_as(StoreNotWritable):
-            self._folder.put(path, data)
+        self._call(StoreNotWritable, lambda: self._folder.put(path, data))
 
     def create(self, path: str, data: bytes) -> tuple[CreateReply, str]:
         try:
-            is_created = self._folder.create(path, data)
+            is_created = _start(lambda: self._folder.create(path, data)).wait(self._seconds)
+        except FutureTimeout:
+            return CreateReply.UNKNOWN, self._describe_silence()
         except Py4JJavaError as error:
             if error.java_exception.getClass().getSimpleName() in _REFUSALS:
                 raise StoreNotWritable(self._uri, find_cause(error)) from error
@@ -141,13 +179,22 @@ class JvmBlobs:
         return (CreateReply.CREATED, "") if is_created else (CreateReply.EXISTS, "it exists")
 
     def delete(self, path: str) -> None:
-        with self._raise_as(StoreNotWritable):
-            self._folder.delete(path)
+        self._call(StoreNotWritable, lambda: self._folder.delete(path))
 
-    @contextmanager
-    def _raise_as(self, kind: type[StoreNotReadable | StoreNotWritable]) -> Iterator[None]:
-        """Raise errors of the JVM as errors of this class."""
+    def _call(self, error: type[StoreNotReadable | StoreNotWritable], call: Callable[[], Any]) -> Any:
+        """Call the JVM; raise its errors, and that it does not answer, as errors of a class."""
         try:
-            yield
-        except Py4JJavaError as error:
-            raise kind(self._uri, find_cause(error)) from error
+            return _start(call).wait(self._seconds)
+        except FutureTimeout:
+            raise error(self._uri, self._describe_silence()) from None
+        except Py4JJavaError as failure:
+            raise error(self._uri, find_cause(failure)) from failure
+
+    def _describe_silence(self) -> str:
+        return f"it has not answered for {self._seconds:g} seconds (spark.metastore.analyze.timeout)"
+
+
+def _start(call: Callable[[], T]) -> _JvmCall[T]:
+    started = _JvmCall(call)
+    started.start()
+    return started
