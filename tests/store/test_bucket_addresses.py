@@ -150,6 +150,10 @@ def test_the_requests_of_the_driver(server, case):
 
 def test_the_requests_of_workers(server, case):
     uri, access = find_access(case)
+    if not case["url"]:
+        with pytest.raises(UnsupportedTable, match=case["refused"]):
+            open_file_system(uri, access)
+        return
     name = f"sketches-{'0' * 8}-0000-0000-0000-{'0' * 12}.parquet"
     with suppress(MetastoreError):
         write_object(uri, "sketches", SKETCH, [1], access=access)

@@ -38,6 +38,8 @@ OPTIONS = {"access_key_id": "key", "secret_access_key": "secret", "session_token
         ),
         ({"s3.anonymous": "true"}, {"skip_signature": True}),
         ({**KEYS, "s3.remote-signing-enabled": "true"}, OPTIONS),
+        ({**KEYS, "s3.access-points.lake": "arn:mine"}, {**OPTIONS, "access_point": "arn:mine"}),
+        ({**KEYS, "s3.access-points.pond": "arn:mine"}, OPTIONS),
     ],
 )
 def test_properties_of_s3(properties, expected):

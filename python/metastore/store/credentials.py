@@ -288,6 +288,9 @@ def _find_s3_address(lookup: Lookup) -> dict[str, Any]:
     bucket_in_path = _read_flag(lookup, "path.style.access")
     if has_endpoint or bucket_in_path is not None:
         options["virtual_hosted_style_request"] = not bucket_in_path
+    access_point = _read_text(lookup, "accesspoint.arn")
+    if access_point:
+        options["access_point"] = access_point
     return options
 
 

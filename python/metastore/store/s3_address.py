@@ -86,7 +86,13 @@ def resolve_address(bucket: str, options: Mapping[str, Any]) -> BucketAddress:
     Args:
         bucket: The bucket's name.
         options: `endpoint`, without the bucket, and `virtual_hosted_style_request`, if settings have them.
+
+    Raises:
+        UnsupportedTable: If settings name an `access_point` for the bucket: its name may be somebody else's bucket.
     """
+    access_point = options.get("access_point")
+    if access_point:
+        raise UnsupportedTable(f"s3://{bucket}", f"it is reached by the access point {access_point}")
     endpoint = str(options.get("endpoint") or "")
     environment_endpoint = "" if endpoint else _read_environment()
     bucket_in_host = os.environ.get(_BUCKET_IN_HOST, "").lower() in _TRUE

@@ -105,6 +105,10 @@ def _find_s3_options(uri: str, properties: Mapping[str, str], *, bucket_in_host:
     region = _first_value(properties, "s3.region", "client.region") or find_region(endpoint)
     if region:
         options["region"] = region
+    _, bucket = split_scheme_and_host(uri)
+    access_point = properties.get(f"s3.access-points.{bucket}")
+    if access_point:
+        options["access_point"] = access_point
     return options
 
 
