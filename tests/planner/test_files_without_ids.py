@@ -101,7 +101,8 @@ def compare(spark, table: str, columns: list[str]) -> None:
     for column in columns:
         check(spark, f"SELECT * FROM {table} WHERE {column} IS NULL")
         check(spark, f"SELECT * FROM {table} WHERE {column} < 13")
-        check(spark, f"SELECT count(*), count({column}), min({column}), max({column}), sum({column}) FROM {table}")
+        with conf(spark, spark__metastore__aggregates__enabled="true"):
+            check(spark, f"SELECT count(*), count({column}), min({column}), max({column}), sum({column}) FROM {table}")
         check(spark, f"SELECT {column} FROM {table} ORDER BY {column} DESC NULLS LAST LIMIT 1")
 
 
