@@ -41,7 +41,8 @@ CONTRACT = SHIM.parent / "python/metastore/contract"
 ENTRY = "entry"
 TESTS = "-tests"  # the classes that only tests and benchmarks use: `4.1-tests`
 PROPERTIES = "metastore-shim.properties"
-SCALAC_OPTIONS = ["-deprecation", "-feature", "-unchecked", "-Xlint", "-encoding", "UTF-8"]
+# Stack traces need lines; the names of local variables would make the jar larger.
+SCALAC_OPTIONS = ["-deprecation", "-feature", "-unchecked", "-Xlint", "-encoding", "UTF-8", "-g:line"]
 # One source serves Scala 2.12 and 2.13, so it uses the collections' older names.
 CROSS_BUILD = "cat=deprecation&origin=scala\\.collection\\.JavaConverters.*:s"
 OPTIONS_OF_SCALA = {
