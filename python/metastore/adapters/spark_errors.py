@@ -51,7 +51,8 @@ _WRONG_PYTHON = re.compile(
     r'Cannot run program "[^"\n]+"[^\n]*?No such file or directory|No module named \S+'
     r"|Python in worker(?: \S+)? has different version[^\n]+"
 )
-_NO_FILE_IS_WRONG = re.compile(f"{_LOST.pattern}|{_WRONG_PYTHON.pattern}|{_OURS.pattern}|[Cc]ancel|CANCEL")
+_CANCELLED = r"SPARK_JOB_CANCELLED|[Jj]ob \d+ cancelled"
+_NO_FILE_IS_WRONG = re.compile(f"{_LOST.pattern}|{_WRONG_PYTHON.pattern}|{_OURS.pattern}|{_CANCELLED}")
 _EXECUTOR_HOST = re.compile(r"\(TID \d+\) \((\S+) executor")
 _MOST_UNREADABLE = 64
 _PYTHON = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Refused|Exit)(?:: [^\n]+)?)$", re.MULTILINE)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from datetime import datetime, timezone
 from functools import partial
-from threading import Thread
+from threading import TIMEOUT_MAX, Thread
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # it has no types
@@ -77,7 +76,8 @@ def open_table_store(
 
 def _time_limit(spark: SparkSession) -> float:
     """Return the seconds after which a store that does not answer is an error."""
-    return int(configuration.get("spark.metastore.analyze.timeout", spark)) / 1000
+    seconds = int(configuration.get("spark.metastore.analyze.timeout", spark)) / 1000
+    return min(seconds, TIMEOUT_MAX)
 
 
 def _open_hadoop(uri: str, access: Any, seconds: float, *, writable: bool) -> Blobs:
@@ -89,6 +89,10 @@ def _open_hadoop(uri: str, access: Any, seconds: float, *, writable: bool) -> Bl
 
 def _open_signed(uri: str, access: Any, seconds: float, *, writable: bool) -> Blobs:  # noqa: ARG001 - the same for both
     return JvmBlobs(uri, access.open(), seconds)
+
+
+class _NoAnswerError(Exception):
+    """A call has not ended in time."""
 
 
 class _JvmCall(Thread, Generic[T]):
@@ -109,9 +113,12 @@ class _JvmCall(Thread, Generic[T]):
         """Return the result of the call.
 
         Raises:
-            concurrent.futures.TimeoutError: There is none after these seconds.
+            _NoAnswerError: There is none after these seconds.
         """
-        return self._result.result(seconds)
+        self.join(seconds)
+        if self.is_alive():
+            raise _NoAnswerError
+        return self._result.result()
 
 
 class JvmBlobs:
@@ -170,7 +177,7 @@ class JvmBlobs:
     def create(self, path: str, data: bytes) -> tuple[CreateReply, str]:
         try:
             is_created = _start(lambda: self._folder.create(path, data)).wait(self._seconds)
-        except FutureTimeout:
+        except _NoAnswerError:
             return CreateReply.UNKNOWN, self._describe_silence()
         except Py4JJavaError as error:
             if error.java_exception.getClass().getSimpleName() in _REFUSALS:
@@ -185,7 +192,7 @@ class JvmBlobs:
         """Call the JVM; raise its errors, and that it does not answer, as errors of a class."""
         try:
             return _start(call).wait(self._seconds)
-        except FutureTimeout:
+        except _NoAnswerError:
             raise error(self._uri, self._describe_silence()) from None
         except Py4JJavaError as failure:
             raise error(self._uri, find_cause(failure)) from failure

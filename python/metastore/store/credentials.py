@@ -133,12 +133,13 @@ def find_credentials(uri: str, lookup: Lookup, ask_hadoop: AskHadoop | None = No
     scheme, host = split_scheme_and_host(uri)
     if scheme == "s3":
         of_bucket = _prefer_bucket(host, lookup)
+        address = {**_find_s3_address(of_bucket), **_find_access_point(host, lookup)}
         providers = set(_list_s3_providers(of_bucket))
         if ask_hadoop is not None and not providers <= _KNOWN_PROVIDERS:
             access = ask_hadoop()
-            return replace(access, options={**access.options, **_find_s3_address(of_bucket)})
+            return replace(access, options={**access.options, **address})
         asks_instance = bool(providers) and providers <= _OF_INSTANCE  # Hadoop's default names one among others
-        options = {**_find_s3_credentials(uri, of_bucket), **_find_s3_address(of_bucket)}
+        options = {**_find_s3_credentials(uri, of_bucket), **address}
         return Credentials(options, asks_instance)
     if scheme == "gs":
         return Credentials(_find_google_options(lookup))
@@ -288,10 +289,13 @@ def _find_s3_address(lookup: Lookup) -> dict[str, Any]:
     bucket_in_path = _read_flag(lookup, "path.style.access")
     if has_endpoint or bucket_in_path is not None:
         options["virtual_hosted_style_request"] = not bucket_in_path
-    access_point = _read_text(lookup, "accesspoint.arn")
-    if access_point:
-        options["access_point"] = access_point
     return options
+
+
+def _find_access_point(bucket: str, lookup: Lookup) -> dict[str, Any]:
+    """Find the access point of a bucket; S3A has no setting for all buckets."""
+    access_point = _read_text(lookup, f"fs.s3a.bucket.{bucket}.accesspoint.arn")
+    return {"access_point": access_point} if access_point else {}
 
 
 def _complete_endpoint(endpoint: str, lookup: Lookup) -> str:
