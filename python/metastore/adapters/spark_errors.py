@@ -140,21 +140,22 @@ def leave_out_unreadable(
         try:
             return read(remaining), tuple(refused)
         except SPARK_JOB_ERRORS as failure:
-            unreadable = _refuse_named(failure, remaining) or _refuse_suspects(failure, remaining, read, suspects)
+            named = _refuse_named(failure, remaining, suspects)
+            unreadable = named or _refuse_suspects(failure, remaining, read, suspects)
             refused += unreadable
             if not unreadable or len(refused) > _MOST_UNREADABLE:
                 raise
             remaining = leave_out_files(remaining, {refusal.subject for refusal in unreadable})
 
 
-def _refuse_named(failure: Exception, files: Sequence[DataFile]) -> list[Refusal]:
+def _refuse_named(failure: Exception, files: Sequence[DataFile], suspects: Mapping[str, str]) -> list[Refusal]:
     """Refuse the file that an error names."""
     match = _UNREADABLE.search(str(failure))
     if match is None:
         return []
     path = unquote(_read_path(match))
     candidates = sorted((file for file in files if _path_of(file) in path), key=lambda file: len(_path_of(file)))
-    return [Refusal(file.path, find_cause(failure)) for file in candidates[-1:]]
+    return [Refusal(file.path, _explain(file, failure, suspects)) for file in candidates[-1:]]
 
 
 def _refuse_suspects(
@@ -171,8 +172,15 @@ def _refuse_suspects(
         except SPARK_JOB_ERRORS as alone:
             if _NO_FILE_IS_WRONG.search(str(alone)):
                 return []
-            refused.append(Refusal(file.path, f"neither Spark nor Python can read it: {suspects[file.path]}"))
+            refused.append(Refusal(file.path, _explain(file, alone, suspects)))
     return refused
+
+
+def _explain(file: DataFile, failure: Exception, suspects: Mapping[str, str]) -> str:
+    """Describe why a file is unreadable: Python says it more plainly than Spark."""
+    if file.path in suspects:
+        return f"neither Spark nor Python can read it: {suspects[file.path]}"
+    return find_cause(failure)
 
 
 def _path_of(file: DataFile) -> str:
