@@ -7,8 +7,8 @@ from contextlib import nullcontext
 import pytest
 
 import metastore
-from metastore.pipeline.report import AnalyzeReport
 from metastore.spark import local_session
+from reports import REPORT
 
 
 @pytest.mark.parametrize(
@@ -23,23 +23,8 @@ from metastore.spark import local_session
 )
 def test_analyze_hands_its_options_on(run, monkeypatch, typed, expected):
     calls = {}
-    report = AnalyzeReport(
-        table="db.t",
-        format="parquet",
-        snapshot="1",
-        files=1,
-        files_read=1,
-        files_total=1,
-        rows=10,
-        columns=3,
-        bytes_read=100,
-        objects=5,
-        committed=True,
-        refused=(),
-        seconds=1.0,
-    )
     monkeypatch.setattr(local_session, "start_local_spark", lambda _: nullcontext("spark"))
-    monkeypatch.setattr(metastore, "analyze", lambda *_, **options: calls.update(options) or report)
+    monkeypatch.setattr(metastore, "analyze", lambda *_, **options: calls.update(options) or REPORT)
     run("analyze", "db.t", *typed)
     assert {name: calls[name] for name in expected} == expected
 

@@ -173,26 +173,9 @@ class Generator:
         value = self.value(leaf, 0)
         if leaf.type in {"tinyint", "smallint", "int"}:
             to = self.rng.choice(["bigint", "double", "decimal(38,5)"])
-            return Monotone(
-                leaf=leaf,
-                expression=f"CAST({leaf.sql} AS {to})",
-                image=lambda v: v,
-                op=op,
-                value=value,
-                written=f"CAST({value} AS {to})",
-                label="widening cast",
-            )
+            return self._widening_cast(leaf, to, op, value)
         if leaf.type == "float" and not is_nan(value):
-            written = literal("float", value)
-            return Monotone(
-                leaf=leaf,
-                expression=f"CAST({leaf.sql} AS double)",
-                image=lambda v: v,
-                op=op,
-                value=value,
-                written=f"CAST({written} AS double)",
-                label="widening cast",
-            )
+            return self._widening_cast(leaf, "double", op, value)
         if leaf.type == "date":
             when = (EPOCH + timedelta(days=value)).year
             return Monotone(
@@ -208,6 +191,19 @@ class Generator:
             n = self.rng.choice([1, 2, 4])
             return self._substring(leaf, n, value[:n])
         return self.compare(leaf)
+
+    @staticmethod
+    def _widening_cast(leaf: Leaf, to: str, op: str, value: object) -> Predicate:
+        written = literal("float", value) if leaf.type == "float" else value
+        return Monotone(
+            leaf=leaf,
+            expression=f"CAST({leaf.sql} AS {to})",
+            image=lambda v: v,
+            op=op,
+            value=value,
+            written=f"CAST({written} AS {to})",
+            label="widening cast",
+        )
 
     @staticmethod
     def _substring(leaf: Leaf, n: int, value: bytes) -> Predicate:
