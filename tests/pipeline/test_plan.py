@@ -8,7 +8,8 @@ import pytest
 
 from kernel.samples import column
 from metastore.pipeline.commit import commit_plan
-from metastore.pipeline.plan import MissingStatistics, RoundState, make_plan
+from metastore.pipeline.missing_statistics import MissingStatistics
+from metastore.pipeline.plan import RoundState, make_plan
 from metastore.pipeline.repair_plan import list_refusals
 from metastore.spark_jobs.progress import NoProgress
 from metastore.store import block_merge

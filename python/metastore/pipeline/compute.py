@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from metastore.adapters.file_schemas import FilesOfOneSchema
     from metastore.format.data_files import DataFile
     from metastore.format.table_column import Column
-    from metastore.pipeline.plan import MissingStatistics
+    from metastore.pipeline.missing_statistics import MissingStatistics
     from metastore.pipeline.plan_inputs import PlanInputs
     from metastore.store import Store
 
