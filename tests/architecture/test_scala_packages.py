@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from architecture.circles import find_circles
 from metastore.contract import read_contract
 
 ROOT = "org.metastore.spark"
@@ -103,37 +104,10 @@ def uses_of(files: list[Path]) -> dict[str, set[str]]:
     return uses
 
 
-def reachable(start: str, uses: dict[str, set[str]]) -> set[str]:
-    """All that a file needs, directly or through others."""
-    needed = set()
-    waiting = [start]
-    while waiting:
-        for name in uses[waiting.pop()] - needed:
-            needed.add(name)
-            waiting.append(name)
-    return needed
-
-
-def circles_of(uses: dict[str, set[str]]) -> list[set[str]]:
-    """The sets of files that need each other."""
-    needed = {name: reachable(name, uses) for name in uses}
-    circles = []
-    for name in sorted(uses):
-        circle = {other for other in needed[name] if name in needed[other]}
-        if circle and circle not in circles:
-            circles.append(circle)
-    return circles
-
-
 @pytest.mark.parametrize("package", ORDER, ids=lambda package: package or "root")
 def test_files_of_a_package_stand_in_no_circle(package):
     files = sorted(SOURCES.joinpath(*ROOT.split("."), *package.split(".")).glob("*.scala"))
-    assert circles_of(uses_of(files)) == []
-
-
-def test_circles_are_found():
-    uses = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}
-    assert circles_of(uses) == [{"b", "c"}]
+    assert find_circles(uses_of(files)) == []
 
 
 def is_of_format(file: Path, names: list[str]) -> bool:

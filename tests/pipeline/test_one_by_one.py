@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import metastore
-from metastore.store import Store, compaction
+from metastore.store import Store, manifest_limits
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -67,7 +67,7 @@ def test_columns_analyzed_one_by_one(spark, table, location):
 
 
 def test_commits_merge_them(spark, table, location, monkeypatch):
-    monkeypatch.setattr(compaction, "MAX_BLOCKS", 2)
+    monkeypatch.setattr(manifest_limits, "MAX_BLOCKS", 2)
     store = Store.open(str(location / "_metastore"))
     for column in COLUMNS[:4]:
         metastore.analyze(spark, table, [column], progress=False)

@@ -9,7 +9,7 @@ import pytest
 from metastore.errors import UnsupportedTable
 from metastore.format.manifest import MAX_BLOCKS, MAX_MANIFEST_BYTES, Manifest
 from metastore.format.table_column import Column
-from metastore.store import block_merge, compaction
+from metastore.store import block_merge, manifest_limits
 from metastore.store.block_merge import compact_blocks, merge_blocks
 from metastore.store.verification import verify_manifest
 from store.small_blocks import TABLE, adding, block, bounds, columns, details_of, snapshot
@@ -233,16 +233,16 @@ def test_wide_tables_stay_below_a_megabyte(store):
 
 
 def test_schemas_beyond_all_limits_are_refused(store, monkeypatch):
-    monkeypatch.setattr(compaction, "MAX_MANIFEST_BYTES", 1000)
-    monkeypatch.setattr(compaction, "MAX_READ_BYTES", 5000)
+    monkeypatch.setattr(manifest_limits, "MAX_MANIFEST_BYTES", 1000)
+    monkeypatch.setattr(manifest_limits, "MAX_READ_BYTES", 5000)
     with pytest.raises(UnsupportedTable, match="schema needs a manifest"):
         store.commit(TABLE, adding(block(store, ["a"], 0, columns(100))))
     assert store.read() is None
 
 
 def test_more_blocks_than_readers_take_are_refused(store, monkeypatch):
-    monkeypatch.setattr(compaction, "MAX_BLOCKS", 2)
-    monkeypatch.setattr(compaction, "MAX_READ_BLOCKS", 3)
+    monkeypatch.setattr(manifest_limits, "MAX_BLOCKS", 2)
+    monkeypatch.setattr(manifest_limits, "MAX_READ_BLOCKS", 3)
     monkeypatch.setattr(block_merge, "JOINED_BYTES", 1)
     blocks = one_by_one(store, ["a"], columns(4))
     assert len(store.commit(TABLE, adding(*blocks[:3])).blocks) == 3
@@ -280,7 +280,7 @@ def test_ordinals_that_lie_leave_a_block_out_of_merging(store, kind, ordinal):
 
 def test_blocks_that_stay_apart_cost_no_snapshots(store, monkeypatch):
     monkeypatch.setattr(block_merge, "JOINED_BYTES", 1)
-    monkeypatch.setattr(compaction, "MAX_BLOCKS", 9)
+    monkeypatch.setattr(manifest_limits, "MAX_BLOCKS", 9)
     for i, block_ in enumerate(one_by_one(store, ["a"], columns(12))):
         manifest = store.commit(TABLE, adding(block_, snapshots=[snapshot(store, str(i))]), keep=5)
     assert len(manifest.blocks) == 12

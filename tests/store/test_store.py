@@ -12,7 +12,7 @@ import pytest
 from metastore.errors import AnalyzeFailed, DamagedObject, FormatTooNew, StoreNotWritable, UnsupportedTable
 from metastore.format.manifest import Manifest
 from metastore.format.object_schemas import SKETCHES
-from metastore.store import Store, table_store
+from metastore.store import Store, stored_objects
 from metastore.store.arrow_blobs import write_object
 from metastore.store.local_blobs import LocalBlobs
 from metastore.store.repair import find_orphan_blocks
@@ -193,7 +193,7 @@ def test_of_many_objects_the_folder_is_listed_once(store, monkeypatch):
     (folder / refs[0].name).unlink()
     (folder / refs[1].name).write_bytes(b"cut")
     sizes, size = [], LocalBlobs.size
-    monkeypatch.setattr(table_store, "_MOST_LOCAL_REQUESTS", 4)
+    monkeypatch.setattr(stored_objects, "_MOST_LOCAL_REQUESTS", 4)
     monkeypatch.setattr(LocalBlobs, "size", lambda self, path: sizes.append(path) or size(self, path))
     assert store.find_absent({ref.name: ref.length for ref in refs}) == {refs[0].name, refs[1].name}
     assert sorted(sizes) == sorted(f"objects/{ref.name}" for ref in refs[:2])

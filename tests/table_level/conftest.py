@@ -8,4 +8,4 @@ import pytest
 @pytest.fixture
 def same_groups(monkeypatch):
     """Objects are the same in every run, and so are groups of data files: how large these are follows from digests."""
-    monkeypatch.setattr("metastore.store.table_store.mark_unique", lambda extra=None: dict(extra or {}))
+    monkeypatch.setattr("metastore.store.stored_objects.mark_unique", lambda extra=None: dict(extra or {}))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from metastore.format.data_files import FileKey
     from metastore.format.manifest import Block
     from metastore.format.table_column import Column
-    from metastore.store import Store
+    from metastore.store.stored_objects import StoredObjects
 
 
 class BlockDamageError(Exception):
@@ -92,7 +92,7 @@ class BlockFiles:
         return columns_without
 
 
-def read_block_files(store: Store, blocks: Iterable[Block]) -> list[BlockFiles]:
+def read_block_files(store: StoredObjects, blocks: Iterable[Block]) -> list[BlockFiles]:
     """Read the lists of files of blocks."""
     return list(prefetch(partial(_read_block, store), blocks))
 
@@ -100,7 +100,7 @@ def read_block_files(store: Store, blocks: Iterable[Block]) -> list[BlockFiles]:
 class BlockFilesCache:
     """The lists of files of blocks, each read once."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: StoredObjects) -> None:
         self._store = store
         self._block_files: dict[str, BlockFiles] = {}
 
@@ -112,7 +112,7 @@ class BlockFilesCache:
         return [self._block_files[block.id] for block in blocks]
 
 
-def _read_block(store: Store, block: Block) -> BlockFiles:
+def _read_block(store: StoredObjects, block: Block) -> BlockFiles:
     with attribute_damage(block.id):
         files = store.get(block.files)
         absent = _find_absent_columns(store, block)
@@ -131,7 +131,7 @@ def column_keys(columns: Sequence[Column]) -> frozenset[ColumnKey]:
     return frozenset((column.key, column.type) for column in columns)
 
 
-def _find_absent_columns(store: Store, block: Block) -> dict[int, frozenset[ColumnKey]]:
+def _find_absent_columns(store: StoredObjects, block: Block) -> dict[int, frozenset[ColumnKey]]:
     """Find the columns without a row, by data file; nothing is read if there are as many rows as can be."""
     expected = block.files.rows * len(block.columns)
     if sum(ref.object.rows for ref in block.summary) == expected:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from metastore.format.manifest import Block, Manifest, SummaryRef
     from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
-    from metastore.store.table_store import Store
+    from metastore.store.stored_objects import StoredObjects
 
     Rule = Callable[[Sequence["_Source"], "_Source"], bool]
     Ordinals = NDArray[np.int32]
@@ -68,7 +68,7 @@ class _Source:
 
     block: Block
     files: pa.Table
-    store: Store
+    store: StoredObjects
 
     @cached_property
     def file_keys(self) -> list[FileKey]:
@@ -119,7 +119,7 @@ class _Source:
         return self.has_lost_files and not self.files.num_rows
 
 
-def merge_blocks(manifest: Manifest, store: Store, *, at_most: int, zoned: int = ZONED_FILES) -> Manifest:
+def merge_blocks(manifest: Manifest, store: StoredObjects, *, at_most: int, zoned: int = ZONED_FILES) -> Manifest:
     """Merge the smallest blocks of a manifest until about `at_most` remain.
 
     Blocks are merged if they were computed in the same way. Those are merged first in which the columns of one are the
@@ -131,7 +131,7 @@ def merge_blocks(manifest: Manifest, store: Store, *, at_most: int, zoned: int =
 
 
 def compact_blocks(
-    manifest: Manifest, store: Store, live: AbstractSet[FileKey] | None, *, zoned: int = ZONED_FILES
+    manifest: Manifest, store: StoredObjects, live: AbstractSet[FileKey] | None, *, zoned: int = ZONED_FILES
 ) -> Manifest:
     """Merge the blocks of a manifest into as few as its columns allow, without data files that are not live.
 
@@ -140,7 +140,7 @@ def compact_blocks(
     return _retry_without_damaged(lambda damaged: _compact(manifest, store, live, damaged, zoned))
 
 
-def rewrite_block(manifest: Manifest, block: Block, store: Store, *, zoned: int = ZONED_FILES) -> Block:
+def rewrite_block(manifest: Manifest, block: Block, store: StoredObjects, *, zoned: int = ZONED_FILES) -> Block:
     """Write a block of a manifest again from its data files and summaries: it gets new zones."""
     return _merge([_read_source(block, store)], manifest, store, zoned)
 
@@ -156,7 +156,7 @@ def _retry_without_damaged(attempt: Callable[[set[str]], Manifest]) -> Manifest:
 
 
 def _compact(
-    manifest: Manifest, store: Store, live: AbstractSet[FileKey] | None, damaged: set[str], zoned: int
+    manifest: Manifest, store: StoredObjects, live: AbstractSet[FileKey] | None, damaged: set[str], zoned: int
 ) -> Manifest:
     empty = set()
     remaining = []
@@ -170,14 +170,14 @@ def _compact(
     return _replace_groups(manifest, groups, store, zoned, empty)
 
 
-def _needs_rewriting(group: Sequence[_Source], store: Store, zoned: int) -> bool:
+def _needs_rewriting(group: Sequence[_Source], store: StoredObjects, zoned: int) -> bool:
     if len(group) > 1:
         return True
     (source,) = group
     return source.has_lost_files or _lacks_zones(source, store, zoned)
 
 
-def _lacks_zones(source: _Source, store: Store, zoned: int) -> bool:
+def _lacks_zones(source: _Source, store: StoredObjects, zoned: int) -> bool:
     """Return whether a large block has no zones, or not all that it names."""
     try:
         for ref in source.block.zones:
@@ -197,7 +197,7 @@ def _select_live_files(source: _Source, live: AbstractSet[FileKey] | None) -> _S
     return replace(source, files=files)
 
 
-def _merge_smallest(manifest: Manifest, store: Store, at_most: int, damaged: set[str], zoned: int) -> Manifest:
+def _merge_smallest(manifest: Manifest, store: StoredObjects, at_most: int, damaged: set[str], zoned: int) -> Manifest:
     """Merge as many of the smallest blocks as needed if they fit each other, else those of all blocks that fit."""
     by_size = sorted(manifest.blocks, key=lambda block: block.files.rows)
     first_larger = len(by_size) - at_most + 1
@@ -210,11 +210,11 @@ def _merge_smallest(manifest: Manifest, store: Store, at_most: int, damaged: set
     return manifest
 
 
-def _read_sources(blocks: Sequence[Block], skipped: set[str], store: Store) -> list[_Source]:
+def _read_sources(blocks: Sequence[Block], skipped: set[str], store: StoredObjects) -> list[_Source]:
     return [_read_source(block, store) for block in blocks if block.id not in skipped]
 
 
-def _read_source(block: Block, store: Store) -> _Source:
+def _read_source(block: Block, store: StoredObjects) -> _Source:
     with attribute_damage(block.id):
         files = store.get(block.files)
         if sorted(files["file"].to_pylist()) != list(range(files.num_rows)):
@@ -225,7 +225,7 @@ def _read_source(block: Block, store: Store) -> _Source:
 def _replace_groups(
     manifest: Manifest,
     groups: Sequence[Sequence[_Source]],
-    store: Store,
+    store: StoredObjects,
     zoned: int,
     removed: AbstractSet[str] = frozenset(),
 ) -> Manifest:
@@ -312,7 +312,7 @@ def _identify(column: Column) -> ColumnIdentity:
     return ColumnIdentity(column.key, column.type, column.encoding, column.collation)
 
 
-def _merge(group: Sequence[_Source], manifest: Manifest, store: Store, zoned: int) -> Block:
+def _merge(group: Sequence[_Source], manifest: Manifest, store: StoredObjects, zoned: int) -> Block:
     files, file_ordinals = _merge_files(group)
     if files.num_rows > zoned:
         files, file_ordinals = _order_as_listed(files, file_ordinals, manifest, store)
@@ -354,7 +354,7 @@ def _number_files(files: pa.Table, ordinals: Ordinals) -> pa.Table:
 
 
 def _order_as_listed(
-    files: pa.Table, ordinals: Sequence[Ordinals], manifest: Manifest, store: Store
+    files: pa.Table, ordinals: Sequence[Ordinals], manifest: Manifest, store: StoredObjects
 ) -> tuple[pa.Table, list[Ordinals]]:
     """Order the data files as the newest snapshot lists them, and number them again.
 
@@ -376,7 +376,7 @@ def _order_as_listed(
     return ordered_files, renumbered
 
 
-def _read_positions(manifest: Manifest, store: Store) -> dict[FileKey, int]:
+def _read_positions(manifest: Manifest, store: StoredObjects) -> dict[FileKey, int]:
     """Read the position of each data file in the list of the newest snapshot; none if it is unknown."""
     if not manifest.snapshots:
         return {}
@@ -413,7 +413,7 @@ def _merge_columns(group: Sequence[_Source]) -> tuple[tuple[Column, ...], list[O
     return tuple(columns_by_identity.values()), ordinals
 
 
-def _find_winners(parts: Sequence[BlockMapping], shape: tuple[int, int], store: Store) -> NDArray[np.int16]:
+def _find_winners(parts: Sequence[BlockMapping], shape: tuple[int, int], store: StoredObjects) -> NDArray[np.int16]:
     """Find the number of the block whose row remains, by column and data file; -1 if there is no row."""
     winners = np.full(shape, -1, np.int16)
     for number, part in enumerate(parts):
@@ -454,7 +454,7 @@ class _SummaryObject(NamedTuple):
     columns: set[int]
 
 
-def _merge_summaries(writer: BlockWriter, parts: Sequence[BlockMapping], store: Store) -> None:
+def _merge_summaries(writer: BlockWriter, parts: Sequence[BlockMapping], store: StoredObjects) -> None:
     read = lru_cache(_DECODED_OBJECTS)(store.get)
     objects = _list_summaries(parts)
     ordinals = sorted(set().union(*(summary.columns for summary in objects)))

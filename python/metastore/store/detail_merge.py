@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from metastore.format.manifest import Block
     from metastore.format.objects import ObjectRef
-    from metastore.store.table_store import Store
+    from metastore.store.stored_objects import StoredObjects
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _map_ordinals(
 
 
 def merge_details(
-    files: pa.Table, parts: Sequence[BlockMapping], winners: Callable[[], NDArray[np.int16]], store: Store
+    files: pa.Table, parts: Sequence[BlockMapping], winners: Callable[[], NDArray[np.int16]], store: StoredObjects
 ) -> pa.Table:
     """Let the data files of a merged block name detail objects with all of its columns.
 
@@ -153,7 +153,7 @@ class _ObjectRows(NamedTuple):
         return rows.filter(pa.array(is_selected)).cast(schema)
 
 
-def _read_objects(kind: str, part: BlockMapping, files: pa.Table, store: Store) -> Iterator[_ObjectRows]:
+def _read_objects(kind: str, part: BlockMapping, files: pa.Table, store: StoredObjects) -> Iterator[_ObjectRows]:
     """Read each object of a kind that these data files of a part name."""
     for name in files[f"{kind}_name"].unique().to_pylist():
         files_of_object = files.filter(pc.equal(files[f"{kind}_name"], name))
@@ -167,7 +167,7 @@ def _read_objects(kind: str, part: BlockMapping, files: pa.Table, store: Store) 
         yield _ObjectRows(kind, rows, columns, new_ordinals.fill_null(-1).to_numpy())
 
 
-def _write(kind: str, rows: pa.Table, store: Store) -> ObjectRef | None:
+def _write(kind: str, rows: pa.Table, store: StoredObjects) -> ObjectRef | None:
     """Write a detail object with the rows in the order of columns and data files."""
     order = np.argsort(number_cells(rows), kind="stable")
     ordered = rows.take(pa.array(order))

@@ -17,8 +17,8 @@ from metastore.format.object_schemas import TABLE_FILES, fill_schema
 from metastore.kernel.statistic_rows import table_sketch_rows, table_summary_rows
 from metastore.kernel.user_defined import UserFunctionError, encode_user_value, merge_user_values
 from metastore.store.block_files import DEPTHS
-from metastore.store.prefetch import DetailPrefetch
 from metastore.table_level.column_groups import AGGREGATE_KIND
+from metastore.table_level.detail_prefetch import DetailPrefetch
 from metastore.table_level.group_cache import GroupCache
 from metastore.table_level.live_statistics import LiveStatistics
 from metastore.table_level.table_details import TableDetailResult, TableDetailWriter, TableLevelOptions

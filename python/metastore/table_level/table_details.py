@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.store import Store
-    from metastore.store.prefetch import DetailPrefetch
     from metastore.table_level.column_merge import ColumnLevel
+    from metastore.table_level.detail_prefetch import DetailPrefetch
     from metastore.table_level.value_jobs import ValueJobs
     from metastore.table_level.value_sources import ValueSource
 
