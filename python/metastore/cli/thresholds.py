@@ -118,9 +118,11 @@ class Threshold:
         return row is not None and summary_changes.has_measure(self.measure, row)
 
     def _find_missing(self, name: str, sides: Mapping[str, Any]) -> dict[str, str]:
-        """The reason why the measure of a column is unknown, by its name; empty if it is known."""
+        """Return the reason why the measure of a column is unknown, by its name; empty if it is known."""
         missing = [side for side, row in sides.items() if row[self.measure] is None]
-        return {name: f"not known {' and '.join(missing)}"} if missing else {}
+        if not missing:
+            return {}
+        return {name: f"not known {' and '.join(missing)}"}
 
     def _list_unknown_distances(self, rows: Iterable[Mapping[str, Any]]) -> Unknown:
         columns = 0

@@ -276,15 +276,30 @@ def _merge_moments(parts: Sequence[PartialAggregate], column: Column) -> Moments
     finite_parts = [part for part in parts if part.mean is not None]
     if not finite_parts:
         return Moments(total=None, sum=None, mean=None, m2=None)
-    total = None
-    totals = None
-    if finite_parts[0].total is not None:
-        totals = [part.total or 0 for part in finite_parts]
-        total = sum(totals)
-    rows = [(part.finite, part.m2, part.mean, part.sum) for part in finite_parts]
-    numbers, m2s, means, sums = map(np.array, zip(*rows, strict=True))
+    totals = _list_totals(finite_parts)
+    numbers = _to_array(finite_parts, "finite")
+    means = _to_array(finite_parts, "mean")
+    m2s = _to_array(finite_parts, "m2")
+    sums = _to_array(finite_parts, "sum")
     mean, m2 = pool_moments(column, numbers, m2s, means, totals)
-    return Moments(total, add_sums(sums.tolist()), mean, m2)
+    return Moments(
+        total=None if totals is None else sum(totals),
+        sum=add_sums(sums.tolist()),
+        mean=mean,
+        m2=m2,
+    )
+
+
+def _list_totals(parts: Sequence[PartialAggregate]) -> list[int] | None:
+    """Return the exact sum of each part; None if sums of the column are not exact."""
+    if parts[0].total is None:
+        return None
+    return [part.total or 0 for part in parts]
+
+
+def _to_array(parts: Sequence[PartialAggregate], field: str) -> NDArray[Any]:
+    """Return the values of a field, one for each part."""
+    return np.array([getattr(part, field) for part in parts])
 
 
 def _merge_frequencies(parts: Sequence[PartialAggregate], column: Column, detail: DetailLimits) -> ValueCounts | None:

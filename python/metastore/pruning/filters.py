@@ -216,18 +216,20 @@ class _Compiler:
         """Compile membership in a list of literals."""
         require_only(tree, "this", "expressions")
         term = self._terms.read(tree.this)
-        listed = [read_literal(unwrap(element)) for element in tree.expressions]
-        require_rule(applies=bool(listed))
-        values = [literal for literal in listed if literal.kind != literals.NULL]
-        has_null = len(values) < len(listed)
-        if negated and has_null:  # never true
-            return NEVER
-        if not values:
+        elements = [read_literal(unwrap(element)) for element in tree.expressions]
+        require_rule(applies=bool(elements))
+        values = [literal for literal in elements if literal.kind != literals.NULL]
+        if not values:  # a comparison with NULL is never true
             return NEVER
         if negated:
-            require_rule(applies=not _may_compare_times_as_texts(term, values))
-        operator = "<>" if negated else "="
-        return term.where(_any_reading(operator, self._read_literals(values, term)))
+            return self._not_in(term, values, has_null=len(values) < len(elements))
+        return term.where(_any_reading("=", self._read_literals(values, term)))
+
+    def _not_in(self, term: Term, values: Sequence[Literal], *, has_null: bool) -> Condition:
+        if has_null:  # NOT IN is never true of a list with NULL
+            return NEVER
+        require_rule(applies=not _may_compare_times_as_texts(term, values))
+        return term.where(_any_reading("<>", self._read_literals(values, term)))
 
     def _between(self, tree: exp.Between, *, negated: bool) -> Condition:
         require_only(tree, "this", "low", "high")

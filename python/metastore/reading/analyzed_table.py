@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -153,17 +152,27 @@ class AnalyzedTable:
         snapshot = history.find_analyzed(requested, by_id)
         if snapshot is None:
             return None
-        answer = SnapshotAnswer(
-            snapshot,
-            current=history.is_current(snapshot),
-            columns=history.list_columns(requested) or snapshot.columns,
-            is_requested=True,
-            files=FileCounts.of_same_files(snapshot.files_total),
-        )
+        return self._make_answer(snapshot, requested)
+
+    def _make_answer(self, snapshot: Snapshot, requested: str | None) -> SnapshotAnswer:
+        """Make the answer of an analyzed snapshot, which is the requested one or an ancestor of it."""
+        history = self.history
+        columns = history.list_columns(requested) or snapshot.columns
         if snapshot.id == (requested or NEVER_WRITTEN):
-            return answer
-        files = history.count_files(snapshot, requested, self.list_file_keys)
-        return replace(answer, current=False, is_requested=False, files=files)
+            return SnapshotAnswer(
+                snapshot,
+                current=history.is_current(snapshot),
+                columns=columns,
+                is_requested=True,
+                files=FileCounts.of_same_files(snapshot.files_total),
+            )
+        return SnapshotAnswer(
+            snapshot,
+            current=False,
+            columns=columns,
+            is_requested=False,
+            files=history.count_files(snapshot, requested, self.list_file_keys),
+        )
 
     def _find_requested(self, at: Moment, analyzed: Mapping[str, Snapshot]) -> str | None:
         """Return the id of a requested snapshot.

@@ -187,7 +187,7 @@ class FilePruner:
     def decide(self, conjuncts: Sequence[Conjunct]) -> Verdicts:
         """Decide for each data file whether it has to be read; a file without statistics is kept."""
         conditions = _with_conjunction(conjuncts)
-        columns = list_columns(conditions[-1].condition) if conditions else ()
+        columns = list_columns(all_of(conjunct.condition for conjunct in conjuncts))
         for column in columns:
             self._load(column)
         excluded = self._exclude(conditions, self._skippable)
@@ -195,10 +195,16 @@ class FilePruner:
         reasons = self._choose_reasons(excluded, rows, self._has_statistics(columns))
         verdicts = []
         for file, reason in enumerate(reasons):
-            conjunct = conditions[excluded.conjuncts[file]] if reason in _EXCLUDED_BY_CONJUNCT else None
+            conjunct = None
+            if reason in _EXCLUDED_BY_CONJUNCT:
+                conjunct = conditions[excluded.conjuncts[file]]
             verdicts.append(self._make_verdict(file, reason, rows[file], conjunct, columns))
         unreadable = {column.name: self._unreadable[column] for column in columns if column in self._unreadable}
-        return Verdicts(tuple(verdicts), int(self._covered.sum()), _explain_unused(conjuncts) | unreadable)
+        return Verdicts(
+            verdicts=tuple(verdicts),
+            analyzed=int(self._covered.sum()),
+            unused=_explain_unused(conjuncts) | unreadable,
+        )
 
     def _make_verdict(
         self, file: int, reason: str, rows: int | None, conjunct: Conjunct | None, columns: Sequence[Column]
