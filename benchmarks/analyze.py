@@ -24,7 +24,7 @@ import analyze_on_s3
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from common import alternate, median, report, seconds, spark_session, tpch
+from common import alternate, median, report, seconds, spark_session, tpch, work_folder
 
 import metastore
 
@@ -132,7 +132,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=300, help="of each of Spark's with --wide (default 300)")
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor (default 1)")
     parser.add_argument("--runs", type=int, default=3, help="counted runs (default 3)")
-    parser.add_argument("--work", type=Path, help="folder that keeps the generated data")
+    parser.add_argument("--work", type=work_folder, help="folder that keeps the generated data")
     parser.add_argument("--on", choices=["disk", "s3"], default="disk", help="where the tables lie (default disk)")
     parser.add_argument("--delay", type=float, default=0, help="milliseconds that each request to S3 waits (default 0)")
     return parser.parse_args()
@@ -141,7 +141,6 @@ def parse_options() -> argparse.Namespace:
 def make_work_folder(options: argparse.Namespace) -> Path:
     """Make the folder for data and tables; tables of an earlier run are removed."""
     work = options.work or Path(tempfile.mkdtemp(prefix="metastore-benchmark-"))
-    work.mkdir(parents=True, exist_ok=True)
     for made_anew in ("ice", "warehouse"):
         shutil.rmtree(work / made_anew, ignore_errors=True)
     return work

@@ -66,6 +66,13 @@ def spark_session(work: Path, **conf: str) -> Iterator[SparkSession]:
         session.stop()
 
 
+def work_folder(text: str) -> Path:
+    """Makes the folder that `--work` names, unless it is there."""
+    folder = Path(text).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def tpch(work: Path, table: str, scale: float, parts: int) -> Path:
     """Generates one TPC-H table as `parts` Parquet files, once; returns their folder."""
     folder = work / f"tpch-{scale}-{parts}" / table

@@ -35,7 +35,7 @@ import one_table
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from common import median, report, seconds, spark_session
+from common import median, report, seconds, spark_session, work_folder
 
 from metastore.format import object_layout
 from metastore.format.block_writer import BlockWriter
@@ -381,7 +381,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", action="append", choices=sorted(STORES))
     parser.add_argument("--share", type=float, default=1, help="of each store's files (default 1: all)")
-    parser.add_argument("--work", type=Path)
+    parser.add_argument("--work", type=work_folder, help="folder that keeps the stores")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         work = arguments.work or Path(folder)

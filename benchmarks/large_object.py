@@ -21,7 +21,7 @@ from typing import Any
 import memory
 import object_store
 from analyze_on_s3 import ROOT, make_settings
-from common import TICKS, read_stat, report, seconds, spark_session
+from common import TICKS, read_stat, report, seconds, spark_session, work_folder
 
 import metastore
 
@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=30, help="its columns (default 30)")
     parser.add_argument("--groups", type=int, default=80, help="its row groups (default 80)")
     parser.add_argument("--delay", type=float, default=0, help="milliseconds that each request waits (default 0)")
-    parser.add_argument("--work", type=Path, help="folder for the file (default: a temporary one)")
+    parser.add_argument("--work", type=work_folder, help="folder for the file (default: a temporary one)")
     options = parser.parse_args()
     os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")
     with tempfile.TemporaryDirectory(prefix="metastore-large-", dir=options.work) as folder:

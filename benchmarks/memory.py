@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from common import report
+from common import report, work_folder
 
 from metastore.format.data_files import DataFile
 from metastore.format.manifest import TableIdentity
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=10, help="size of the data file (default 10)")
     parser.add_argument("--columns", type=int, default=30, help="its columns (default 30)")
     parser.add_argument("--groups", type=int, default=1, help="its row groups (default 1)")
-    parser.add_argument("--work", type=Path, help="folder for the file (default: a temporary one)")
+    parser.add_argument("--work", type=work_folder, help="folder for the file (default: a temporary one)")
     parser.add_argument("--analyze", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--rows", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()

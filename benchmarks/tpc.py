@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 import plans
 import tpc_planning
-from common import median, planning, report, save, spark_session
+from common import median, planning, report, save, spark_session, work_folder
 from pyspark.sql import functions
 
 import metastore
@@ -218,7 +218,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--without", nargs="*", choices=WITHOUT, default=[*WITHOUT], help="compared with (default both)"
     )
-    parser.add_argument("--work", type=Path, help="folder that keeps the generated data and the tables")
+    parser.add_argument("--work", type=work_folder, help="folder that keeps the generated data and the tables")
     return parser.parse_args()
 
 
@@ -227,7 +227,6 @@ def main() -> int:
     options = parse_options()
     name = QUERIES[options.benchmark]
     work = options.work or Path(tempfile.mkdtemp(prefix=f"metastore-{name}-"))
-    work.mkdir(parents=True, exist_ok=True)
     source = data(work, options.benchmark, options.scale)
     queries = select_queries(source, options.queries)
     with spark_session(work, **{"spark.sql.ansi.doubleQuotedIdentifiers": "true"}) as on:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analyze import wide_files
-from common import cpu_seconds, report, spark_session
+from common import cpu_seconds, report, spark_session, work_folder
 
 import metastore
 from metastore.errors import MetastoreError
@@ -99,10 +99,10 @@ def analyze_tables(spark: SparkSession, work: Path, columns: list[int]) -> dict[
 
 
 @contextmanager
-def open_work(folder: str | None) -> Iterator[Path]:
+def open_work(folder: Path | None) -> Iterator[Path]:
     """The folder of data, or one that is deleted at the end."""
     if folder:
-        yield Path(folder)
+        yield folder
         return
     with tempfile.TemporaryDirectory() as scratch:
         yield Path(scratch)
@@ -111,7 +111,7 @@ def open_work(folder: str | None) -> Iterator[Path]:
 def main() -> None:
     """Measures, prints and saves."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--work", help="folder of the data, kept for the next run")
+    parser.add_argument("--work", type=work_folder, help="folder of the data, kept for the next run")
     parser.add_argument("--columns", type=int, nargs="+", default=[200, 1_500, 5_000])
     parser.add_argument("--python", metavar="LOCATION", help="print Python's figures of one table, as JSON")
     options = parser.parse_args()
