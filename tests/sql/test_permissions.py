@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import pytest
-from typer.testing import CliRunner
 
 import metastore
 from formats.kinds import KINDS, each_format
 from lakes import SPARK
-from metastore.cli.app import app
 from metastore.errors import UnsupportedTable
 from sql import policies
+from sql.shell import run_in_session
 
 pytestmark = pytest.mark.spark
 
@@ -30,18 +27,9 @@ def query(text):
 
 def program(*arguments):
     def ask(session, table):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("metastore.spark.local_session.start_local_spark", lambda *_: _lent(session))
-            done = CliRunner().invoke(app, [part.format(t=table) for part in arguments])
-        if done.exit_code:
-            raise AssertionError(" ".join(done.stderr.split()))
+        run_in_session(session, *(part.format(t=table) for part in arguments))
 
     return ask
-
-
-@contextmanager
-def _lent(session):
-    yield session
 
 
 ENTRIES = {

@@ -86,16 +86,9 @@ final class AnalyzableColumnsRule(session: SparkSession) extends Rule[LogicalPla
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     plan match {
-      case _: AnalyzeTable | _: AnalyzeColumn =>
-        plan.children.foreach(requireReadable)
+      case _: AnalyzeTable | _: AnalyzeColumn => TableLookup.requireReadable(session, plan)
       case _ =>
     }
     plan
-  }
-
-  private def requireReadable(table: LogicalPlan): Unit = table match {
-    case unknown: UnresolvedTableOrView =>
-      TableLookup.requireReadable(session, unknown.multipartIdentifier)
-    case _ =>
   }
 }

@@ -4,7 +4,9 @@ import scala.util.{Failure, Success, Try}
 
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.catalyst.analysis.{UnresolvedRelation, UnresolvedStar}
+import org.apache.spark.sql.catalyst.analysis.{
+  UnresolvedRelation, UnresolvedStar, UnresolvedTable, UnresolvedTableOrView
+}
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical.{
@@ -232,6 +234,16 @@ object TableLookup {
       throw MetastoreException.unsupportedTable(
         SqlName(parts),
         s"Spark cannot read its ${columns.mkString(", ")}")
+  }
+
+  /** As `requireReadable` of each table that a parsed statement names. */
+  private[spark] def requireReadable(session: SparkSession, parsed: LogicalPlan): Unit = {
+    val names = parsed.collectWithSubqueries {
+      case relation: UnresolvedRelation => relation.multipartIdentifier
+      case table: UnresolvedTable => table.multipartIdentifier
+      case table: UnresolvedTableOrView => table.multipartIdentifier
+    }
+    names.foreach(requireReadable(session, _))
   }
 
   private def notFound(session: SparkSession, parts: Seq[String]): MetastoreException =
