@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import metastore
+from formats.spoiled_files import garble_pages
 from metastore.adapters import iceberg
 from pipeline.checks import Stored, both, check_table
 from pipeline.internals import delete_where_equal
@@ -154,6 +155,37 @@ def test_lists_of_files_count_no_equality_deletes(spark, table):
     (report,) = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS").collect()
     assert (report.files_read, report.rows, report.committed) == (4, 199, True)
     assert Stored.of(spark, table).snapshot.rows == 199
+
+
+@pytest.mark.parametrize("depth", ["full", "footer"])
+def test_a_data_file_whose_deleted_rows_cannot_be_counted_is_refused(spark, table, depth):
+    """Spark reads it to see which of its rows are equal; the error of a garbled page does not name the file."""
+    _create(spark, table, 2)
+    delete_where_equal(spark, table, "p0", [50, 150])
+    spoiled = next(path for path in find_paths(spark, table)["p0"] if 50 in pq.read_table(path)["id"].to_pylist())
+    garble_pages(Path(spoiled))
+    Path(spoiled).with_name(f".{Path(spoiled).name}.crc").unlink()
+    report = metastore.analyze(spark, table, depth=depth, progress=False)
+    assert {refusal.subject for refusal in report.refused} == {spoiled}
+    assert any(refusal.reason.startswith("its deleted rows are not counted: Spark ") for refusal in report.refused)
+    deleted = {row["path"]: row["deleted_rows"] for row in metastore.files(spark, table)}
+    assert deleted.pop(spoiled) is None
+    assert sorted(deleted.values()) == [0, 0, 1]
+
+
+def test_data_files_with_a_garbled_delete_file_are_refused(spark, table):
+    _create(spark, table, 2)
+    spark.sql(f"DELETE FROM {table} WHERE id IN (50, 150)")
+    spark.sql(f"DELETE FROM {table} WHERE id IN (51)")
+    (garbled,) = find_paths(spark, table, "delete_files")["p0"]
+    garble_pages(Path(garbled))
+    Path(garbled).with_name(f".{Path(garbled).name}.crc").unlink()
+    report = metastore.analyze(spark, table, progress=False)
+    assert {refusal.subject for refusal in report.refused} == set(find_paths(spark, table)["p0"])
+    assert all(refusal.reason.startswith("its deleted rows are not counted: Spark ") for refusal in report.refused)
+    assert report.files_read == 4
+    deleted = [row["deleted_rows"] for row in metastore.files(spark, table)]
+    assert sorted(deleted, key=str) == [0, 1, None, None]
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from socket import gethostname
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped] # it has no types
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 
 from metastore.adapters.table_facts import Refusal
 from metastore.errors import AnalyzeFailed
-from metastore.format.data_files import leave_out_files, select_files
+from metastore.format.data_files import leave_out_files
 from metastore.visible_text import first_line
 
 if TYPE_CHECKING:
@@ -42,17 +42,25 @@ _MEMORY = (
 _OURS = re.compile(r"\[METASTORE_[A-Z_]+\] [^\n]+")
 _JAVA = re.compile(r"^: [\w.$]+: ([^\n]+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _UNREADABLE = re.compile(
-    r"(?:(?:reading file|footer for file:?) (?:FileStatus\{path=)?|Path does not exist: "  # Spark
-    r"|Failed to (?:fetch|open|open Parquet|open input stream for) file: )([^\n]+)"  # Iceberg
+    r"(?:(?:reading (?:ORC )?file:?|footer for file:?) (?:FileStatus\{path=)?|Path does not exist: "  # Spark and ORC
+    r"|Failed to (?:fetch|open|open Parquet|open input stream for|get ORC rows for) file: )([^\n]+)"  # Iceberg
 )
+_METADATA = re.compile(r"/(?:metadata|_delta_log|\.hoodie)/")
+"""A folder of a table in which no data files are."""
 _END_OF_MESSAGE = re.compile(r"[.;]*\s*(?:SQLSTATE: \w+)?$")
 _ROOT = re.compile(r"^Caused by: [\w.$]+: ([^\n]+)$", re.MULTILINE)
+_ROOT_OF_TASK = re.compile(r"^(?:Caused by: |.*\(TID \d+\) \([^)\n]+\): )[\w.$]*?(\w+)(?:: ([^\n]+))?$", re.MULTILINE)
+"""An error in a task: its class without the package, and its message."""
 _WRONG_PYTHON = re.compile(
     r'Cannot run program "[^"\n]+"[^\n]*?No such file or directory|No module named \S+'
     r"|Python in worker(?: \S+)? has different version[^\n]+"
 )
 _CANCELLED = r"SPARK_JOB_CANCELLED|[Jj]ob \d+ cancelled"
-_NO_FILE_IS_WRONG = re.compile(f"{_LOST.pattern}|{_WRONG_PYTHON.pattern}|{_OURS.pattern}|{_CANCELLED}")
+_NO_SPACE = r"No space left on device|spark\.driver\.maxResultSize"
+_STOPPED = r"SparkContext was shut ?down|stopped SparkContext"
+_NO_FILE_IS_WRONG = re.compile(
+    f"{_LOST.pattern}|{_WRONG_PYTHON.pattern}|{_OURS.pattern}|{_CANCELLED}|{_NO_SPACE}|{_STOPPED}"
+)
 _EXECUTOR_HOST = re.compile(r"\(TID \d+\) \((\S+) executor")
 _MOST_UNREADABLE = 64
 _PYTHON = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Refused|Exit)(?:: [^\n]+)?)$", re.MULTILINE)
@@ -125,62 +133,80 @@ def _find_hint(text: str) -> str:
 
 
 def leave_out_unreadable(
-    files: Sequence[DataFile], read: Callable[[Sequence[DataFile]], T], *, suspects: Mapping[str, str]
-) -> tuple[T, tuple[Refusal, ...]]:
-    """Run a job over data files; repeat it without the files that Spark cannot read.
+    files: Sequence[DataFile], read: Callable[[Sequence[DataFile]], T], *, python_errors: Mapping[str, str]
+) -> tuple[list[T], tuple[Refusal, ...]]:
+    """Run a job over data files; leave out the files that Spark cannot read.
+
+    A job that fails is repeated without the file that its error names. If the error names no file, each half of the
+    files is read by a job of its own, until a file is alone.
 
     Args:
-        files: The data files of the job.
-        read: The job.
-        suspects: By path, why Python cannot read a file. If Spark's error names no file, each of these is read alone.
+        files: The data files.
+        read: The job; it gets at least one file.
+        python_errors: By path, why Python cannot read a file.
+
+    Returns:
+        The results of the jobs that succeeded, and the files that none of them read.
     """
-    remaining = tuple(files)
+    results: list[T] = []
     refused: list[Refusal] = []
-    while True:
+    parts = [tuple(files)] if files else []
+    while parts:
+        part = parts.pop()
         try:
-            return read(remaining), tuple(refused)
+            results.append(read(part))
         except SPARK_JOB_ERRORS as failure:
-            named = _refuse_named(failure, remaining, suspects)
-            unreadable = named or _refuse_suspects(failure, remaining, read, suspects)
+            unreadable = _find_unreadable(failure, part, python_errors)
             refused += unreadable
-            if not unreadable or len(refused) > _MOST_UNREADABLE:
+            if len(refused) > _MOST_UNREADABLE or not (unreadable or _may_be_of_a_file(failure)):
                 raise
-            remaining = leave_out_files(remaining, {refusal.subject for refusal in unreadable})
+            parts += _divide(part, unreadable)
+    return results, tuple(refused)
 
 
-def _refuse_named(failure: Exception, files: Sequence[DataFile], suspects: Mapping[str, str]) -> list[Refusal]:
-    """Refuse the file that an error names."""
+def _find_unreadable(failure: Exception, files: Sequence[DataFile], python_errors: Mapping[str, str]) -> list[Refusal]:
+    """Refuse the file that an error names, or the only file of a job."""
     match = _UNREADABLE.search(str(failure))
-    if match is None:
-        return []
-    path = unquote(_read_path(match))
-    candidates = sorted((file for file in files if _path_of(file) in path), key=lambda file: len(_path_of(file)))
-    return [Refusal(file.path, _explain(file, failure, suspects)) for file in candidates[-1:]]
+    if match is not None:
+        path = unquote(_read_path(match))
+        candidates = sorted((file for file in files if _path_of(file) in path), key=lambda file: len(_path_of(file)))
+        if candidates:
+            return [Refusal(candidates[-1].path, _explain(candidates[-1], failure, python_errors))]
+    if len(files) == 1 and _may_be_of_a_file(failure):
+        return [Refusal(files[0].path, _explain(files[0], failure, python_errors))]
+    return []
 
 
-def _refuse_suspects(
-    failure: Exception, files: Sequence[DataFile], read: Callable[[Sequence[DataFile]], T], suspects: Mapping[str, str]
-) -> list[Refusal]:
-    """Refuse the suspects that Spark cannot read either."""
-    candidates = select_files(files, suspects)
-    if len(candidates) > _MOST_UNREADABLE or _NO_FILE_IS_WRONG.search(str(failure)):
-        return []
-    refused = []
-    for file in candidates:
-        try:
-            read([file])
-        except SPARK_JOB_ERRORS as alone:
-            if _NO_FILE_IS_WRONG.search(str(alone)):
-                return []
-            refused.append(Refusal(file.path, _explain(file, alone, suspects)))
-    return refused
+def _may_be_of_a_file(failure: Exception) -> bool:
+    """Return whether a job may have failed because of a data file that the error does not name."""
+    if isinstance(failure, (AnalysisException, Py4JNetworkError)):  # no file was read, or the JVM has ended
+        return False
+    text = str(failure)
+    named = _UNREADABLE.search(text)
+    if named is not None and _METADATA.search(named[1]):
+        return False
+    return _NO_FILE_IS_WRONG.search(text) is None
 
 
-def _explain(file: DataFile, failure: Exception, suspects: Mapping[str, str]) -> str:
+def _divide(files: tuple[DataFile, ...], unreadable: Sequence[Refusal]) -> list[tuple[DataFile, ...]]:
+    """Return the files of the next jobs: all but the unreadable ones, or two halves if none is unreadable."""
+    if unreadable:
+        remaining = leave_out_files(files, {refusal.subject for refusal in unreadable})
+        return [remaining] if remaining else []
+    middle = len(files) // 2
+    return [files[middle:], files[:middle]]
+
+
+def _explain(file: DataFile, failure: Exception, python_errors: Mapping[str, str]) -> str:
     """Describe why a file is unreadable: Python says it more plainly than Spark."""
-    if file.path in suspects:
-        return f"neither Spark nor Python can read it: {suspects[file.path]}"
-    return find_cause(failure)
+    if file.path in python_errors:
+        return f"neither Spark nor Python can read it: {python_errors[file.path]}"
+    text = str(failure)
+    errors = _ROOT_OF_TASK.findall(text)
+    if _UNREADABLE.search(text) or not errors:
+        return find_cause(failure)
+    error, message = errors[-1]
+    return f"Spark cannot read it: {first_line(message or error)}".rstrip(".")
 
 
 def _path_of(file: DataFile) -> str:

@@ -179,21 +179,21 @@ class BlockComputation:
         ship_package(self.spark.sparkContext)
         self.progress.begin(f"reading {len(work.files)} files")
         unsupported = self._find_spark_only_reasons(work.files)
-        damaged = {path: reason for path, reason in reasons.items() if path not in unsupported}
+        python_errors = {path: reason for path, reason in reasons.items() if path not in unsupported}
         try:
-            result, unreadable = leave_out_unreadable(
-                work.files, lambda files: self._read_rows(replace(work, files=tuple(files))), suspects=damaged
+            results, unreadable = leave_out_unreadable(
+                work.files,
+                lambda files: self._read_rows(replace(work, files=tuple(files))),
+                python_errors=python_errors,
             )
         except SPARK_JOB_ERRORS as failure:
             path, reason = next(iter(reasons.items()))
             message = f"{find_cause(failure)}. Spark reads files such as {path}, because Python cannot: {reason}"
             raise AnalyzeFailed(self.facts.name, message) from failure
-        return result + ComputeResult(refused=unreadable)
+        return sum(results, ComputeResult(refused=unreadable))
 
     def _read_rows(self, work: MissingStatistics) -> ComputeResult:
         """Read data files by Spark; a file that has left the table meanwhile is refused."""
-        if not work.files:
-            return ComputeResult()
         groups: list[FilesOfOneSchema] = []
         cast_columns: tuple[Refusal, ...] = ()
         if self.facts.casts:

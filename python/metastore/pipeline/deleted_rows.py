@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
 from metastore.adapters.descriptors import describe_format
-from metastore.adapters.spark_errors import raise_as_ours
+from metastore.adapters.spark_errors import leave_out_unreadable, raise_as_ours
+from metastore.adapters.table_facts import Refusal
 from metastore.errors import DamagedObject
-from metastore.format.data_files import FileKey, read_file_keys
+from metastore.format.data_files import FileKey, read_file_keys, select_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,17 +53,22 @@ def recall_deleted_rows(facts: TableFacts, store: Store, manifest: Manifest) -> 
 
 
 def count_deleted_rows(spark: SparkSession, facts: TableFacts) -> DeletedRows:
-    """Count the deleted rows of the data files whose number is unknown."""
+    """Count the deleted rows of the data files whose number is unknown; it stays unknown if Spark cannot count them."""
     uncounted = _find_uncounted(facts)
     count = describe_format(facts.format).count_deleted_rows
     if not uncounted or count is None:
         return DeletedRows(facts)
     with raise_as_ours(facts.name):
-        rows = count(spark, facts, uncounted)
-    counts = {_identify(file): rows[file.path] for file in uncounted}
-    read = frozenset(file.path for file in uncounted if file.has_equality_deletes)
+        parts, unreadable = leave_out_unreadable(uncounted, partial(count, spark, facts), python_errors={})
+    rows: dict[str, int] = {}
+    for part in parts:
+        rows.update(part)
+    counted = select_files(uncounted, rows)
+    counts = {_identify(file): rows[file.path] for file in counted}
+    read = frozenset(file.path for file in counted if file.has_equality_deletes)
+    refused = tuple(Refusal(file.subject, f"its deleted rows are not counted: {file.reason}") for file in unreadable)
     return DeletedRows(
-        facts=_with_counts(facts, counts),
+        facts=replace(_with_counts(facts, counts), refused=facts.refused + refused),
         counted=frozenset(rows),
         read=read,
     )

@@ -50,7 +50,10 @@ def count_rows(
 def _count_by_spark(spark: SparkSession, files: Sequence[DataFile]) -> tuple[tuple[DataFile, ...], tuple[Refusal, ...]]:
     """Count the rows of the remaining files by Spark; files that Spark cannot read are refused."""
     uncounted = [file for file in files if file.rows is None]
-    counts, unreadable = leave_out_unreadable(uncounted, partial(_count_all_rows, spark), suspects={})
+    parts, unreadable = leave_out_unreadable(uncounted, partial(_count_all_rows, spark), python_errors={})
+    counts: dict[str, int] = {}
+    for part in parts:
+        counts.update(part)
     refused_paths = {refusal.subject for refusal in unreadable}
     readable = leave_out_files(files, refused_paths)
     return tuple(_with_rows(file, counts.get(file.location, 0)) for file in readable), unreadable
@@ -96,9 +99,7 @@ def _count_by_footers(spark: SparkSession, files: Sequence[DataFile], access: Da
     return {location: rows for location, rows in counts if rows is not None}
 
 
-def _count_all_rows(spark: SparkSession, files: Sequence[DataFile]) -> Mapping[str, int]:
-    if not files:
-        return {}
+def _count_all_rows(spark: SparkSession, files: Sequence[DataFile]) -> dict[str, int]:
     paths = [escape_glob(file.location) for file in files]
     # Without a schema Spark would infer one, and not name the file that it cannot read.
     rows = spark.read.schema("`any` INT").parquet(*paths).selectExpr(f"{LOCATION} AS path")
