@@ -131,17 +131,23 @@ private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingM
         val keyBelow = RowFilters.below(project.projectList, key)
         for (child <- addFilterAboveScan(project.child, keyBelow)(makeFilter))
           yield project.copy(child = child)
-      case filter @ Filter(condition, scan) if condition.deterministic && isTarget(scan) =>
-        for (keyFilter <- filterOfScan(scan, key)(makeFilter); joined <- PrunedScan.withKeys(scan))
-          yield filter.copy(And(condition, keyFilter), joined)
+      case Filter(condition, scan) if condition.deterministic && isTarget(scan) =>
+        for (filtered <- filterScan(scan, key)(makeFilter))
+          yield filtered.copy(condition = And(condition, filtered.condition))
       case filter: Filter if filter.condition.deterministic =>
         for (child <- addFilterAboveScan(filter.child, key)(makeFilter)) yield filter.copy(child = child)
       case join: Join if isFixed(join) => addFilterInJoin(join, key)(makeFilter)
-      case scan if isTarget(scan) =>
-        for (keyFilter <- filterOfScan(scan, key)(makeFilter); joined <- PrunedScan.withKeys(scan))
-          yield Filter(keyFilter, joined)
+      case scan if isTarget(scan) => filterScan(scan, key)(makeFilter)
       case _ => None
     }
+
+  /** The filter above a scan, which then gets the keys; None if the key cannot skip files of the scan. */
+  private def filterScan(scan: LogicalPlan, key: Expression)(makeFilter: MakeFilter): Option[Filter] = {
+    val plainKey = withoutNormalization(key)
+    if (!isPrunable(scan, plainKey)) None
+    else for (condition <- makeFilter(scan, plainKey); joined <- PrunedScan.withKeys(scan))
+      yield Filter(condition, joined)
+  }
 
   /** Adds a filter on the side of a join that has the key. */
   private def addFilterInJoin(join: Join, key: Expression)(makeFilter: MakeFilter): Option[LogicalPlan] =
@@ -165,11 +171,6 @@ private final class KeyTarget(planner: ScanPlanner, inserting: Option[InsertingM
     PrunedScan.isCommandTarget(plan) || inserting.exists(_.reads(plan))
 
   private def isFixed(join: Join): Boolean = join.condition.forall(_.deterministic)
-
-  private def filterOfScan(scan: LogicalPlan, key: Expression)(makeFilter: MakeFilter): Option[Expression] = {
-    val plainKey = withoutNormalization(key)
-    if (isPrunable(scan, plainKey)) makeFilter(scan, plainKey) else None
-  }
 
   // A filter on one side may move below a join that adds neither rows nor nulls to that side.
   private val keepsLeft: Set[JoinType] = Set(Inner, Cross, LeftOuter, LeftSemi, LeftAnti)

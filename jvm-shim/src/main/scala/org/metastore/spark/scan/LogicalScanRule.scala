@@ -63,16 +63,15 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     JoinKeys.fromPlan(plan, leaf => RelationAdapters.first(_.columns(leaf, planner)))
 
   // Most sub-queries were prepared when they were optimized; Delta chooses their files with the main plan.
-  private def rewrite(plan: LogicalPlan, context: ScanContext, planner: ScanPlanner): LogicalPlan =
-    rewriteNode(
-      plan,
-      context,
-      planner).transformExpressionsWithPruning(_.containsPattern(TreePattern.PLAN_EXPRESSION)) {
+  private def rewrite(plan: LogicalPlan, context: ScanContext, planner: ScanPlanner): LogicalPlan = {
+    val node = rewriteNode(plan, context, planner)
+    node.transformExpressionsWithPruning(_.containsPattern(TreePattern.PLAN_EXPRESSION)) {
       case subquery: SubqueryExpression =>
         val rewritten = rewrite(subquery.plan, ScanContext(), planner)
         if (rewritten.fastEquals(subquery.plan)) subquery
         else subquery.withNewPlan(rewritten)
     }
+  }
 
   private def rewriteNode(plan: LogicalPlan, context: ScanContext, planner: ScanPlanner): LogicalPlan =
     plan match {
@@ -94,16 +93,18 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
       case Filter(condition, _) =>
         context.copy(conjuncts = context.conjuncts ++ splitConjunctivePredicates(condition))
       // A LocalLimit bounds the rows, whatever operator is above it.
-      case LocalLimit(IntegerLiteral(limit), _) if limit > 0 && (planner.limits || planner.topRows) =>
+      case LocalLimit(IntegerLiteral(limit), _) if limit > 0 && usesLimits(planner) =>
         ScanContext(limit = Some(limit.toLong))
+      // Filters above any other operator do not reach a scan.
+      case _ if context.conjuncts.nonEmpty => ScanContext()
       case sort: Sort if sort.global && planner.topRows && context.isLimitAlone =>
         context.copy(order = sort.order.headOption)
-      // Filters above one of these do not reach a scan.
-      case project: Project if context.conjuncts.isEmpty =>
-        context.copy(order = context.order.map(belowProject(project, _)))
-      case _: GlobalLimit if context.conjuncts.isEmpty && context.order.isEmpty => context
+      case project: Project => context.copy(order = context.order.map(belowProject(project, _)))
+      case _: GlobalLimit if context.order.isEmpty => context
       case _ => ScanContext()
     }
+
+  private def usesLimits(planner: ScanPlanner): Boolean = planner.limits || planner.topRows
 
   private def belowProject(project: Project, order: SortOrder): SortOrder =
     order.copy(child = replaceAlias(order.child, getAliasMap(project)))

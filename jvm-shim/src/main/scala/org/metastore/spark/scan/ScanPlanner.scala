@@ -282,10 +282,7 @@ private[scan] final class ScanPlanner(
     // Measures read lists: this is not worth it without an answer.
     if (!answersMostFiles) None
     else {
-      val measured = measures.map { measure =>
-        requireTime()
-        measure.compute(joined.statistics, candidates, joined.deletedRows)
-      }
+      val measured = computeMeasures(measures, joined, candidates)
       val answered = joined.where(file => candidates.get(file) && measured.forall(_.isKnown(file)))
       val decision = decisionOn(
         scan,
@@ -295,15 +292,31 @@ private[scan] final class ScanPlanner(
         joined.contradictoryFiles,
         statistics.fingerprint,
         answered = Some(answered))
-      // If most files are read anyway, a second plan gains nothing.
-      val readsFewFiles = mayRead && decision.after <= answered.cardinality
-      val isConsistent = !decision.survivors.intersects(decision.contradictoryFiles)
-      val isWorthIt = decision.after == 0 || (readsFewFiles && isConsistent)
-      val totals = if (isWorthIt) totalsOf(measured, answered, joined, decision) else None
-      if (totals.isDefined) ScanPlanner.logDecision(decision)
-      for (values <- totals) yield MeasuredScan(values, decision)
+      if (!isWorthIt(decision, answered, mayRead)) None
+      else for (totals <- totalsOf(measured, answered, joined, decision)) yield {
+        ScanPlanner.logDecision(decision)
+        MeasuredScan(totals, decision)
+      }
     }
   }
+
+  private def computeMeasures(
+      measures: Seq[FileMeasure],
+      joined: JoinedFiles,
+      candidates: BitSet): Seq[MeasuredFiles] =
+    measures.map { measure =>
+      requireTime()
+      measure.compute(joined.statistics, candidates, joined.deletedRows)
+    }
+
+  /** Whether the answer pays off: if most files are read anyway, a second plan gains nothing. */
+  private def isWorthIt(decision: ScanDecision, answered: BitSet, mayRead: Boolean): Boolean =
+    if (decision.after == 0) true
+    else {
+      val readsFewFiles = mayRead && decision.after <= answered.cardinality
+      val isConsistent = !decision.survivors.intersects(decision.contradictoryFiles)
+      readsFewFiles && isConsistent
+    }
 
   /** The total of each measure, or its parts if files are read; None if one of them is not exact. */
   private def totalsOf(
