@@ -21,6 +21,7 @@ from formats.spoiled_files import (
     write_noise,
 )
 from lakes import FORMATS
+from nightly import others_nightly
 from planner.plans import conf
 
 pytestmark = pytest.mark.spark
@@ -132,8 +133,8 @@ def make_directory(spark, name: str) -> str:
 
 
 READ_BY_SPARK = {
-    "orc": (lambda spark: make_iceberg(spark, f"apart.db.orc_{next(_numbers)}", "orc"), garble_stripes),
     "avro": (lambda spark: make_iceberg(spark, f"apart.db.avro_{next(_numbers)}", "avro"), garble_blocks),
+    "orc": (lambda spark: make_iceberg(spark, f"apart.db.orc_{next(_numbers)}", "orc"), garble_stripes),
     "parquet": (lambda spark: make_iceberg(spark, f"apart.db.parquet_{next(_numbers)}", "parquet"), garble_pages),
     "directory": (lambda spark: make_directory(spark, f"directory_{next(_numbers)}"), garble_pages),
 }
@@ -146,7 +147,7 @@ def file_of(spark, table: str, row: int, folder: Path) -> Path:
 
 
 @pytest.mark.skipif("iceberg" not in FORMATS, reason="its tables have such files")
-@pytest.mark.parametrize("made", READ_BY_SPARK)
+@pytest.mark.parametrize("made", others_nightly(READ_BY_SPARK))
 def test_a_file_that_only_spark_reads_is_refused_if_its_middle_is_garbled(spark, apart, made):
     make, garble = READ_BY_SPARK[made]
     table = make(spark)

@@ -17,6 +17,7 @@ from lakes import SPARK
 from metastore.cli.app import app
 from metastore.contract import read_contract
 from metastore.errors import UnsupportedTable
+from nightly import others_nightly
 from sql.shell import run_in_session
 
 pytestmark = pytest.mark.spark
@@ -76,7 +77,9 @@ def make_by_pyiceberg(spark, name: str, warehouse: Path, tmp_path: Path) -> None
     metadata.with_name("version-hint.text").write_text("1")
 
 
-@pytest.fixture(scope="module", params=[make_by_iceberg, make_by_pyiceberg], ids=["iceberg", "pyiceberg"])
+@pytest.fixture(
+    scope="module", params=others_nightly([make_by_pyiceberg, make_by_iceberg]), ids=["pyiceberg", "iceberg"]
+)
 def table(request, spark, warehouse, tmp_path_factory):
     """A table with two columns of the type `time`, alone in its namespace."""
     namespace = f"unreadable_{request.param_index}"
