@@ -37,7 +37,13 @@ def becomes(condition: Callable[..., bool], spark, name: str) -> bool:
 @contextmanager
 def warnings_of(spark, scala_object: str) -> Iterator[list[str]]:
     """The warnings that a Scala object writes to the driver's log, once the block has ended."""
-    logger_name = module(spark, scala_object).getClass().getName().removesuffix("$")
+    with warnings_below(spark, module(spark, scala_object).getClass().getName().removesuffix("$")) as lines:
+        yield lines
+
+
+@contextmanager
+def warnings_below(spark, logger_name: str) -> Iterator[list[str]]:
+    """The warnings of all loggers whose names begin so, once the block has ended."""
     log4j = spark._jvm.org.apache.logging.log4j
     layout = log4j.core.layout.PatternLayout.newBuilder().withPattern("%p %m%n").build()
     writer = spark._jvm.java.io.StringWriter()

@@ -1,10 +1,13 @@
 package org.metastore.spark.pruning
 
+import org.slf4j.LoggerFactory
+
 import org.apache.spark.sql.catalyst.expressions.Expression
 
-import org.metastore.spark.reason.{Attempt, Indexed, Reason}
+import org.metastore.spark.reason.{Attempt, Indexed, QueryWarnings, Reason, ReasonCode, VisibleText}
 
 object FilterCompiler {
+  private val log = LoggerFactory.getLogger("org.metastore.spark.pruning")
 
   /**
    * Compiles the conjuncts of a scan. Never throws: a conjunct without a rule excludes no file.
@@ -37,7 +40,17 @@ object FilterCompiler {
       allowance.requireTime()
       compiler.compile(conjunct)
     } { failure =>
-      CompiledCondition(Condition.Unknown(Reason.failure(failure)), conjunct, None)
+      val reason = Reason.failure(failure)
+      warn(conjunct, reason, failure)
+      CompiledCondition(Condition.Unknown(reason), conjunct, None)
+    }
+
+  /** Logs a failure that is no reason itself, once for each query: a conjunct may be compiled several times. */
+  private def warn(conjunct: Expression, reason: Reason, failure: Throwable): Unit =
+    if (reason.code == ReasonCode.Failed && QueryWarnings.isNew(reason.toString)) {
+      val text = Attempt.orNone(ConjunctText(conjunct)).getOrElse("a condition")
+      log.warn(VisibleText(s"No file is skipped by $text: $reason"))
+      log.debug("The cause", failure)
     }
 
   /** Conjuncts on expressions that have statistics, with their indices. */

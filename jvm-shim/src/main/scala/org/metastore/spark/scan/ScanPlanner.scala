@@ -15,7 +15,7 @@ import org.metastore.spark.pruning.{
   MeasuredFiles, PruningFilter, ScanDecision, ScanQuestion, WantedRows
 }
 import org.metastore.spark.reason.{
-  Attempt, Indexed, PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText
+  Attempt, Indexed, PlanningTimeoutException, QueryWarnings, Reason, ReasonCode, Recoverable, VisibleText
 }
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.columns.TableDistinct
@@ -445,11 +445,12 @@ private[scan] object ScanPlanner extends Logging {
         instead
     }
 
-  /** Logs why planning continues without us; after Spark has ended, this is no warning. */
+  /** Logs once a query why planning continues without us; after Spark has ended, this is no warning. */
   def warn(table: String, reason: Reason, cause: Throwable): Unit = {
     val message = VisibleText(s"$table is planned without the Metastore: $reason")
-    if (SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession).isDefined) logWarning(message)
-    else logInfo(message)
+    val hasSession = SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession).isDefined
+    if (!hasSession) logInfo(message)
+    else if (QueryWarnings.isNew(message)) logWarning(message)
     logDebug("The cause", cause)
   }
 }

@@ -10,7 +10,9 @@ import java.util.concurrent.atomic.{AtomicInteger, AtomicLong, AtomicReference}
 
 import org.slf4j.LoggerFactory
 
-import org.metastore.spark.reason.{Attempt, DamagedObjectException, Reason, ReasonCode, StatisticsException}
+import org.metastore.spark.reason.{
+  Attempt, DamagedObjectException, QueryWarnings, Reason, ReasonCode, StatisticsException
+}
 
 /**
  * The time that one query may wait for the statistics in one store, all reads together, and the driver's
@@ -166,7 +168,7 @@ private[spark] object PlanningPool {
     Attempt.recover[Either[Reason, T]](Right(task()))(failure => Left(explain(failure, budget)))
   }
 
-  /** The reason of a failure, logged. */
+  /** The reason of a failure, logged once a query. */
   def explain(failure: Throwable, budget: Budget): Reason = logReason(reason(failure, budget))
 
   private def reason(failure: Throwable, budget: Budget): Reason = failure match {
@@ -178,7 +180,7 @@ private[spark] object PlanningPool {
   }
 
   private def logReason(reason: Reason): Reason = {
-    log.warn("Planning without some statistics: {}", reason)
+    if (QueryWarnings.isNew(reason.toString)) log.warn("Planning without some statistics: {}", reason)
     reason
   }
 
