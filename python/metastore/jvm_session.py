@@ -157,6 +157,11 @@ def to_jvm_rows(frame: DataFrame) -> Any:
     return frame._jdf
 
 
+def from_jvm_rows(rows: Any, like: DataFrame) -> DataFrame:
+    """Return a DataFrame of the JVM as one of Python, in the session of another one."""
+    return type(like)(rows, like.sparkSession)
+
+
 def to_jvm_bytes(records: RDD[bytes]) -> Any:
     """Return the JVM's records, as the shim takes them: bytes without a serialization of Python's."""
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - not needed to import this module

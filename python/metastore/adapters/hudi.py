@@ -1,4 +1,4 @@
-"""The table format Hudi: data files are the base files of the file slices at one instant."""
+"""The table format Hudi: data files are the base files of the file slices at one instant, with their log files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 def complete(answer: ShimAnswer) -> TableFacts:
     """Complete the facts of a Hudi table at the instant that its name stands for.
 
-    The log files of a slice count as deletes, because statistics describe its base file alone. A column that a base
-    file lacks is null there, unless another column has its name in another case, or readers take it to be never null:
-    these read undefined memory.
+    A base file with a version (`modified`) has log files, and statistics describe the merged rows. Log files without a
+    version count as deletes: then statistics describe the base file alone. A column that a base file lacks is null
+    there, unless another column has its name in another case, or readers take it to be never null: these read
+    undefined memory.
     """
     keys = {column.key for column in answer.facts.columns}
-    return replace(answer.facts, nameless_is_null=frozenset(keys - answer.required))
+    files = [replace(file, has_log_files=file.modified is not None) for file in answer.facts.files]
+    return replace(answer.facts, files=tuple(files), nameless_is_null=frozenset(keys - answer.required))
 
 
 def pin_snapshot(facts: TableFacts, entry: CatalogEntry) -> TableFacts:

@@ -133,6 +133,19 @@ def require_unchanged(rows: DataFrame, table: str) -> DataFrame:
     return rows
 
 
+def select_versions(table: DataFrame, versions: Mapping[str, str]) -> DataFrame:
+    """Read a table, but only some of its data files; these are the input files of the result.
+
+    Args:
+        table: Any rows of the table.
+        versions: The version of a data file's rows as text, by its location. A file that has another version by now is
+            left out.
+    """
+    versioned_rows = jvm_session.load_shim_class(table.sparkSession, "VersionedRows")
+    selected = versioned_rows.select(jvm_session.to_jvm_rows(table), dict(versions))
+    return jvm_session.from_jvm_rows(selected, table)
+
+
 def export_to_session_catalog(spark: SparkSession, table: str) -> str:
     """Write statistics into the session catalog, and describe them in JSON."""
     with translate_errors(table, spark):

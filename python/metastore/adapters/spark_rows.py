@@ -13,8 +13,9 @@ from metastore.adapters.descriptors import describe_format
 from metastore.adapters.expressions import require_expressions, write_expression
 from metastore.adapters.file_schemas import group_by_file_schema
 from metastore.adapters.identifiers import LOCATION, escape_glob, quote_name
-from metastore.adapters.shim_calls import require_columns
+from metastore.adapters.shim_calls import require_columns, select_versions
 from metastore.adapters.spark_versions import select_at_snapshot
+from metastore.format.data_files import divide_by_log_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,17 +42,54 @@ def read_rows_by_spark(
     groups: Sequence[FilesOfOneSchema] = (),
 ) -> DataFrame:
     """Read the rows of some data files as Spark sees them."""
+    merged_files, stored_files = divide_by_log_files(files)
+    parts = []
+    if merged_files:
+        parts.append(read_merged_rows(spark, facts, columns, merged_files))
+    if stored_files:
+        parts.append(_read_data_files(spark, facts, columns, stored_files, live=live, groups=groups))
+    return _order_by_file(spark, _unite(parts), files)
+
+
+def read_merged_rows(
+    spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
+) -> DataFrame:
+    """Read the rows of data files with log files, as Spark merges them; columns as of `read_rows_by_spark`.
+
+    A file that has other log files by now is not among the input files of the result.
+    """
+    table = require_columns(_read_relation(spark, facts, columns), facts.name)
+    rows = select_versions(table, {file.location: str(file.modified) for file in files})
+    return rows.selectExpr(*_select_with_file(facts, columns))
+
+
+def count_by_file(rows: DataFrame) -> DataFrame:
+    """Count rows of `read_merged_rows`: `location` and `rows` of each data file that has some."""
+    return rows.groupBy(_FILE).count().toDF("location", "rows")
+
+
+def _read_data_files(
+    spark: SparkSession,
+    facts: TableFacts,
+    columns: Sequence[Column],
+    files: Sequence[DataFile],
+    *,
+    live: bool,
+    groups: Sequence[FilesOfOneSchema],
+) -> DataFrame:
     marks_deleted_rows = describe_format(facts.format).deleted_sql is not None
     if marks_deleted_rows or (live and not facts.casts):
         rows = _read_relation(spark, facts, columns)
         require_columns(rows, facts.name)
-        rows = _select_files(rows, facts, files)
-    elif facts.casts:
+        return _select_files(rows, facts, files)
+    if facts.casts:
         parts = _read_groups(spark, facts.name, columns, groups or group_by_file_schema(spark, files))
-        rows = reduce(lambda union, part: union.unionAll(part), parts)
-    else:
-        rows = _read_parquet(spark, facts.name, columns, files)
-    return _order_by_file(spark, rows, files)
+        return _unite(parts)
+    return _read_parquet(spark, facts.name, columns, files)
+
+
+def _unite(parts: Iterable[DataFrame]) -> DataFrame:
+    return reduce(lambda union, part: union.unionAll(part), parts)
 
 
 def read_matching_rows(
@@ -99,13 +137,17 @@ def _order_by_file(spark: SparkSession, rows: DataFrame, files: Sequence[DataFil
 
 def _read_relation(spark: SparkSession, facts: TableFacts, columns: Sequence[Column]) -> DataFrame:
     """Read the table at its snapshot; deleted rows are marked if the format allows it, else left out."""
+    return select_at_snapshot(spark, facts, _select_with_file(facts, columns))
+
+
+def _select_with_file(facts: TableFacts, columns: Sequence[Column]) -> list[str]:
+    """Write SQL of a row's data file, of whether it is deleted, and of its columns."""
     deleted_sql = describe_format(facts.format).deleted_sql or "false"
-    selected = [
+    return [
         f"{_location_sql(facts)} AS {_FILE}",
         f"{deleted_sql} AS {_DELETED}",
         *_select_list(columns),
     ]
-    return select_at_snapshot(spark, facts, selected)
 
 
 def _location_sql(facts: TableFacts) -> str:

@@ -28,7 +28,8 @@ class FileKey(NamedTuple):
     Attributes:
         path: Its path as the statistics spell it.
         size: Bytes.
-        modified: Modification time in milliseconds, if a file may be replaced under its path; else None.
+        modified: Modification time in milliseconds, if a file may be replaced under its path; version of its rows, if
+            log files change them; else None.
     """
 
     path: str
@@ -55,7 +56,8 @@ class DataFile:
             metadata has the number of deleted rows.
         has_equality_deletes: Whether rows may be deleted by their values; to count these, the data file is read.
         open_location: URI by which the file is opened, if `path` is not one.
-        modified: Modification time in milliseconds, if a file may be replaced under its path.
+        modified: Modification time, or version of the rows, as in `FileKey`.
+        has_log_files: Whether log files change its rows: its rows are what Spark makes of all these files.
         names: Column key to the column's name in the file, if it differs from the name in the key.
     """
 
@@ -74,6 +76,7 @@ class DataFile:
     names: Mapping[str, str] = field(default_factory=dict)
     delete_files: str | None = None
     has_equality_deletes: bool = False
+    has_log_files: bool = False
 
     @property
     def key(self) -> FileKey:
@@ -112,6 +115,14 @@ def select_files(files: Iterable[DataFile], paths: Container[str]) -> tuple[Data
 def leave_out_files(files: Iterable[DataFile], paths: Container[str]) -> tuple[DataFile, ...]:
     """Select the data files that are not at some paths."""
     return tuple(file for file in files if file.path not in paths)
+
+
+def divide_by_log_files(files: Iterable[DataFile]) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
+    """Divide data files into those with log files, and all others."""
+    files = tuple(files)
+    merged = tuple(file for file in files if file.has_log_files)
+    stored = tuple(file for file in files if not file.has_log_files)
+    return merged, stored
 
 
 def describe_detail(kind: str, ref: ObjectRef) -> dict[str, Any]:

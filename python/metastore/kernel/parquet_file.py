@@ -369,9 +369,16 @@ def count_rows_of_file(location: str, access: DataFileAccess) -> int | None:
 
 
 def find_spark_only_reason(file: DataFile, access: DataFileAccess) -> str | None:
-    """Say why a task does not open a file itself."""
+    """Say why only Spark reads the rows of a file."""
     if file.rows == 0:
         return None
+    if file.has_log_files:
+        return refusals.HAS_LOG_FILES
+    return find_unopened_reason(file, access)
+
+
+def find_unopened_reason(file: DataFile, access: DataFileAccess) -> str | None:
+    """Say why Python cannot open a file."""
     if file.format != "parquet":
         return refusals.NOT_PARQUET
     if file.encrypted:

@@ -16,13 +16,13 @@ from metastore.adapters.spark_rows import read_expressions_by_spark, read_rows_b
 from metastore.adapters.table_facts import Refusal, TableFacts
 from metastore.errors import AnalyzeFailed
 from metastore.format.block_writer import BlockContent, write_block
-from metastore.format.data_files import leave_out_files, select_files
+from metastore.format.data_files import divide_by_log_files, leave_out_files, select_files
 from metastore.format.manifest import FULL, Block
 from metastore.kernel.budget import BUDGET, choose_allowance
 from metastore.kernel.parquet_file import find_spark_only_reason
 from metastore.pipeline.block_task import BlockDestination, BlockTask, BlockTaskResult, run_block_task
 from metastore.pipeline.row_task import analyze_spark_rows
-from metastore.pipeline.settled_files import find_unsettled
+from metastore.pipeline.settled_files import find_unsettled, mark_unsettled_columns
 from metastore.spark_jobs.archive_imports import forget_archives
 from metastore.spark_jobs.progress import Progress, StageProgress
 from metastore.spark_jobs.session_jobs import pack_files, run_cancellable, ship_package, weigh_files
@@ -30,7 +30,7 @@ from metastore.spark_jobs.session_jobs import pack_files, run_cancellable, ship_
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from metastore.adapters.file_schemas import FilesOfOneSchema
     from metastore.format.data_files import DataFile
@@ -194,6 +194,25 @@ class BlockComputation:
 
     def _read_rows(self, work: MissingStatistics) -> ComputeResult:
         """Read data files by Spark; a file that has left the table meanwhile is refused."""
+        merged_files, stored_files = divide_by_log_files(work.files)
+        result = ComputeResult()
+        if merged_files:
+            result += self._read_merged_rows(replace(work, files=merged_files))
+        if stored_files:
+            result += self._read_stored_rows(replace(work, files=stored_files))
+        return result
+
+    def _read_merged_rows(self, work: MissingStatistics) -> ComputeResult:
+        """Read data files with their log files."""
+        access = self.destination.access
+        files = mark_unsettled_columns(self.spark, self.facts, work.columns, work.files, access)
+        rows = read_rows_by_spark(self.spark, self.facts, work.columns, files)
+        # A column that a data file lacks is unknown: other nulls are those of rows.
+        task = replace(self.make_task(work, files), absent_is_null=True)
+        return self._analyze_rows(rows, task)
+
+    def _read_stored_rows(self, work: MissingStatistics) -> ComputeResult:
+        """Read data files as they are stored."""
         groups: list[FilesOfOneSchema] = []
         cast_columns: tuple[Refusal, ...] = ()
         if self.facts.casts:
@@ -202,12 +221,15 @@ class BlockComputation:
             work = replace(work, files=files)
         rows = read_rows_by_spark(self.spark, self.facts, work.columns, work.files, groups=groups)
         task = replace(self.make_task(work, work.files), name_mapping=self.facts.name_mapping)
+        return self._analyze_rows(rows, task) + ComputeResult(refused=cast_columns)
+
+    def _analyze_rows(self, rows: DataFrame, task: BlockTask) -> ComputeResult:
         results = run_cancellable(self.spark, lambda: analyze_spark_rows(rows, self.destination, task))
         result = _join_results(results)
         unread = _list_unread(results)
         seen_paths = result.read.union(refusal.subject for refusal in unread)
-        gone = _refuse_files_without_rows(work.files, seen_paths)
-        return replace(result, refused=(*result.refused, *cast_columns, *unread, *gone))
+        gone = _refuse_files_without_rows(task.files, seen_paths)
+        return replace(result, refused=(*result.refused, *unread, *gone))
 
     def make_task(self, work: MissingStatistics, files: tuple[DataFile, ...]) -> BlockTask:
         """Return the work of one task."""

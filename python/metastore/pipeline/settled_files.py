@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from metastore.adapters import refusals
 from metastore.adapters.spark_rows import find_read_columns
 from metastore.adapters.table_facts import Refusal
-from metastore.kernel.parquet_file import find_spark_only_reason, list_plain_columns, open_data_file
+from metastore.kernel.parquet_file import (
+    find_spark_only_reason,
+    find_unopened_reason,
+    list_plain_columns,
+    open_data_file,
+)
 from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
 from metastore.spark_jobs.archive_imports import forget_archives
 from metastore.spark_jobs.session_jobs import run_cancellable
@@ -42,6 +48,30 @@ def find_unsettled(
     keys = frozenset[str]().union(*keys_by_expression)
     contents = _find_contents(spark, facts, keys, files, access)
     return [_refuse(contents, keys) for keys in keys_by_expression]
+
+
+def mark_unsettled_columns(
+    spark: SparkSession,
+    facts: TableFacts,
+    columns: Sequence[Column],
+    files: Sequence[DataFile],
+    access: DataFileAccess,
+) -> tuple[DataFile, ...]:
+    """Mark the columns of data files with log files that the data file lacks, or has in another type, as unknown.
+
+    Hudi's readers show the same values for all other columns.
+    """
+    file_columns = [FileColumn.of(column, facts.field_ids) for column in columns]
+    to_open = [file for file in files if find_unopened_reason(file, access) is None]
+    contents = _list_columns(spark, to_open, file_columns, access) if to_open else {}
+    return tuple(_mark_unsettled(file, columns, contents.get(file.path, frozenset())) for file in files)
+
+
+def _mark_unsettled(file: DataFile, columns: Sequence[Column], content: _Content) -> DataFile:
+    """Mark the columns that are not among the content of a file; a reason in its place marks all of them."""
+    settled = frozenset() if isinstance(content, str) else content
+    unsettled = {column.key for column in columns if column.key not in settled}
+    return replace(file, unknown=file.unknown | unsettled)
 
 
 def _find_contents(
@@ -92,6 +122,6 @@ def _refuse(contents: Mapping[str, _Content], keys: frozenset[str]) -> list[Refu
 
 def _find_reason(file: DataFile, access: DataFileAccess) -> str | None:
     """Return the reason that a file is not opened by the kernel, or None."""
-    if file.deletes is not None:
+    if file.deletes is not None or file.has_log_files:
         return refusals.MERGED
     return find_spark_only_reason(file, access)

@@ -149,10 +149,12 @@ class FilePruner:
         self._evidence: dict[Column, ColumnEvidence] = {}
         self._values: dict[Column, StoredValues] = {}
         self._unreadable: dict[Column, str] = {}
-        self._deletes: Mask = self._files["deletes"].is_valid().to_numpy()
+        self._differs_from_file: Mask = self._files["deletes"].is_valid().to_numpy()
         self._skippable: Mask = self._covered
         if listed.format in WITH_LOG_FILES:  # a log file may change any row
-            self._skippable = self._covered & ~self._deletes
+            self._skippable = self._covered & ~self._differs_from_file
+            # Statistics describe the merged rows, not those of the data file.
+            self._differs_from_file = self._differs_from_file | self._files["modified"].is_valid().to_numpy()
 
     @cached_property
     def _paths(self) -> list[str]:
@@ -219,7 +221,7 @@ class FilePruner:
             path=self._paths[file],
             reason=reason,
             rows=rows,
-            has_deletes=bool(self._deletes[file]),
+            has_deletes=bool(self._differs_from_file[file]),
             conjunct=None if conjunct is None else conjunct.text,
             statistic=statistic,
         )

@@ -1,7 +1,9 @@
 package org.metastore.spark.analyze
 
 import org.apache.spark.sql.{Dataset, Row}
-import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, If, IsNull, NamedExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias, Expression, If, InputFileName, IsNull, NamedExpression
+}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.util.METADATA_COL_ATTR_KEY
 import org.apache.spark.sql.types.BooleanType
@@ -50,6 +52,9 @@ object RowPermission {
 
   private def isFlag(value: Expression): Boolean = value.foldable && value.dataType == BooleanType
 
-  private def isOfFile(value: Expression): Boolean =
-    value.references.nonEmpty && value.references.forall(_.metadata.contains(METADATA_COL_ATTR_KEY))
+  private def isOfFile(value: Expression): Boolean = {
+    val columns = value.references
+    if (columns.isEmpty) value.find(_.isInstanceOf[InputFileName]).isDefined
+    else columns.forall(_.metadata.contains(METADATA_COL_ATTR_KEY))
+  }
 }

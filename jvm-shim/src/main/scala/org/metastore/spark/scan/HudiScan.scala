@@ -20,7 +20,7 @@ import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, FileSets, LiveF
 import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.objects.{ColumnEntry, Manifest, TableIdentity}
-import org.metastore.spark.tables.{FormatReleases, HudiTable, LakeTable, Leaf, Reflection}
+import org.metastore.spark.tables.{FormatReleases, HudiLogFiles, HudiTable, LakeTable, Leaf, Reflection}
 
 /** A Hudi table at one instant. Each file slice has one data file, its base file. */
 private[scan] final class HudiScan private (override val relation: HadoopFsRelation, label: Option[String])
@@ -108,16 +108,23 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
     for {
       partition <- listed.toIndexedSeq
       file <- partition.files
-    } yield HudiScan.slice(partition.values, file.getPath) match {
-      case Some(slice) => changedFile(slice.base.getOrElse(HudiScan.Base(file.getPath, file.getLen)))
-      case None => ScanFile(
-          LakeTable.pathInTable(file.getPath, root),
-          file.getLen,
-          None,
-          deleted = DeletedRows.Zero)
+    } yield slice(partition.values, file.getPath) match {
+      case Some(HudiScan.Slice(Some(base), version @ Some(_))) => wholeFile(base, version)
+      case Some(HudiScan.Slice(base, _)) =>
+        changedFile(base.getOrElse(HudiScan.Base(file.getPath, file.getLen)))
+      case None => wholeFile(HudiScan.Base(file.getPath, file.getLen), None)
     }
 
-  /** The file of a slice that has more rows than those of its base file. */
+  /** The file of a slice whose statistics, if there are some, describe all of its rows. */
+  private def wholeFile(base: HudiScan.Base, version: Option[Long]): ScanFile =
+    ScanFile(
+      LakeTable.pathInTable(base.path, root),
+      base.size,
+      None,
+      modified = version,
+      deleted = DeletedRows.Zero)
+
+  /** The file of a slice that has other rows than those of its base file. */
   private def changedFile(base: HudiScan.Base): ScanFile =
     ScanFile(
       LakeTable.pathInTable(base.path, root),
@@ -126,6 +133,22 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       deletedRows = None,
       hasChanges = true,
       deleted = DeletedRows.Unknown)
+
+  // Hudi's skipping may lose rows of these, too.
+  private def withLogFiles(listed: Seq[PartitionDirectory]): BitSet = {
+    val scanned = files(listed)
+    FileSets.where(scanned.length)(scanned(_).modified.isDefined)
+  }
+
+  private lazy val logFiles = new HudiLogFiles(relation)
+
+  /** The slice behind a listed file, if it has log files or rows elsewhere. */
+  private def slice(values: InternalRow, listed: Path): Option[HudiScan.Slice] =
+    if (listed.getName.startsWith(".")) Some(HudiScan.UnknownSlice)
+    else Try(HudiLogFiles.sliceOf(values, listed).map(describe)).getOrElse(Some(HudiScan.UnknownSlice))
+
+  private def describe(slice: AnyRef): HudiScan.Slice =
+    HudiScan.Slice(HudiTable.baseFile(slice).map(HudiScan.baseOf), logFiles.version(slice))
 
   /** Lists without Hudi's own skipping, which in Hudi 1.2.0 loses rows. */
   override def list(
@@ -140,7 +163,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       val all = listSlices(index, partitionFilters).directories
       val unknown =
         if (dataFilters.isEmpty) new BitSet
-        else HudiScan.unknownFiles(decide(all), statistics, dataFilters)
+        else FileSets.without(HudiScan.unknownFiles(decide(all), statistics, dataFilters), withLogFiles(all))
       if (unknown.isEmpty) all
       else {
         val filesByHudi =
@@ -162,9 +185,6 @@ private[scan] object HudiScan extends ScanFormat {
     "_hoodie_file_name",
     "_hoodie_operation")
 
-  private val PlainRows = "org.apache.spark.sql.catalyst.expressions."
-  private val FileNames = "org.apache.hudi.common.fs.FSUtils"
-
   /** Finds the Hudi table behind a relation, unless it reads changes. */
   override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
     if (HudiTable.is(relation)) {
@@ -175,21 +195,9 @@ private[scan] object HudiScan extends ScanFormat {
   /** A base file with its true size: Hudi lists an estimate for a slice with log files. */
   private final case class Base(path: Path, size: Long)
 
-  /** A slice that has more rows than those of its base file. */
-  private final case class Slice(base: Option[Base])
-
-  /** The slice behind a listed file, if it has log files or rows elsewhere. */
-  private def slice(values: InternalRow, listed: Path): Option[Slice] =
-    if (listed.getName.startsWith(".")) Some(Slice(None))
-    else if (values.getClass.getName.startsWith(PlainRows)) None
-    else Try(sliceOf(values, listed)).getOrElse(Some(Slice(None)))
-
-  private def sliceOf(mapping: AnyRef, listed: Path): Option[Slice] = {
-    val fileNames = Reflection.load(FileNames, mapping.getClass.getClassLoader)
-    val fileId = Reflection.callStatic[String](fileNames, "getFileId", listed.getName)
-    val slice = Reflection.option[AnyRef](Reflection.call[AnyRef](mapping, "getSlice", fileId))
-    slice.map(hudiSlice => Slice(HudiTable.baseFile(hudiSlice).map(baseOf)))
-  }
+  /** A slice with log files, and the version of its rows, if they have one. */
+  private final case class Slice(base: Option[Base], version: Option[Long])
+  private val UnknownSlice = Slice(None, None)
 
   private def baseOf(file: AnyRef): Base =
     Base(new Path(Reflection.call[String](file, "getPath")), Reflection.call[Long](file, "getFileSize"))

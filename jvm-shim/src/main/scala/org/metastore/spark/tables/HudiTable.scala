@@ -39,20 +39,21 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   override lazy val current: Option[String] = HudiMembers.asOf(index) match {
     case Some(instant) => lastUpTo(instant).orElse(Some(instant))
     case None =>
-      Reflection.option[AnyRef](call[AnyRef](index, "getLatestCompletedInstant")).map(requestedTime)
+      Reflection.option[AnyRef](call[AnyRef](
+        index,
+        "getLatestCompletedInstant")).map(HudiMembers.requestedTime)
   }
 
   /** Completed instants that changed data and are not archived, oldest first. */
   private lazy val instants: Seq[String] = {
     val completed = call[AnyRef](call[AnyRef](metaClient, "getCommitsTimeline"), "filterCompletedInstants")
-    call[java.util.List[AnyRef]](completed, "getInstants").asScala.map(requestedTime).sorted.toList
+    call[java.util.List[AnyRef]](
+      completed,
+      "getInstants").asScala.map(HudiMembers.requestedTime).sorted.toList
   }
 
   /** The last instant that is not after another one. */
   private def lastUpTo(bound: String): Option[String] = instants.takeWhile(_ <= bound).lastOption
-
-  private def requestedTime(instant: AnyRef): String =
-    Reflection.value[String](instant, "requestedTime", "getTimestamp")
 
   override def lineage(snapshot: String): Iterator[String] =
     Iterator.single(snapshot) ++ instants.reverseIterator.filter(_ < snapshot)
@@ -90,7 +91,7 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
     SnapshotFacts(current, filesOf(slices), hasOtherRows = slices.exists(_.baseFile.isEmpty))
   }
 
-  private def slicesOf(snapshot: String): Seq[HudiSlice] = HudiTable.slices(at(snapshot).location)
+  private def slicesOf(snapshot: String): Seq[HudiSlice] = HudiTable.slices(at(snapshot))
 
   private def filesOf(slices: Seq[HudiSlice]): Seq[FileFacts] = {
     val files = for (slice <- slices; base <- slice.baseFile) yield file(slice, base)
@@ -99,18 +100,18 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
 
   private def file(slice: HudiSlice, base: AnyRef): FileFacts = {
     val path = new Path(call[String](base, "getPath"))
-    val logs = slice.logFiles
     val live = DataFile(
       LakeTable.pathInTable(path, root),
       call[Long](base, "getFileSize"),
       rows = None,
-      deletedRows = Optional.when(logs.isEmpty)(0L),
-      slice.partition)
+      deletedRows = Optional.when(slice.unversionedLogFiles.isEmpty)(0L),
+      slice.partition,
+      modified = slice.version)
     val inFile = columns.inFile(call[String](base, "getCommitTime"))
     FileFacts(
       live,
       location = new Path(root, path).toString,
-      deletes = Optional.when(logs.nonEmpty)(logs.sorted.mkString(",")),
+      deletes = slice.unversionedLogFiles,
       constants = inFile.constants,
       names = inFile.names)
   }
@@ -155,16 +156,18 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
 }
 
 /** A base file with its log files, or log files alone, and the values of its partition as text. */
-private final class HudiSlice(val partition: Map[String, String], slice: AnyRef) {
+private final class HudiSlice(val partition: Map[String, String], slice: AnyRef, logFiles: HudiLogFiles) {
+  private val logFileNames = HudiLogFiles.logFiles(slice).map(HudiLogFiles.name)
 
   /** The base file; None where all rows are in log files. */
   def baseFile: Option[AnyRef] = HudiTable.baseFile(slice)
 
-  /** Names of the log files. */
-  def logFiles: Seq[String] = {
-    val files = Reflection.call[java.util.stream.Stream[AnyRef]](slice, "getLogFiles").iterator.asScala
-    files.map(Reflection.call[String](_, "getFileName")).toList
-  }
+  /** The version of its rows, if it has log files and the same log files always give the same rows. */
+  val version: Option[Long] = if (logFileNames.isEmpty) None else logFiles.version(slice)
+
+  /** The names of its log files, if its rows have no version. */
+  def unversionedLogFiles: Option[String] =
+    Optional.when(logFileNames.nonEmpty && version.isEmpty)(logFileNames.sorted.mkString(","))
 }
 
 object HudiTable extends TableFormat {
@@ -198,6 +201,18 @@ object HudiTable extends TableFormat {
   // Readers look for names, or for ids.
   override def readsByKey(relation: HadoopFsRelation, path: Seq[String], key: String): Boolean =
     !is(relation) || leaves(relation).exists(leaf => leaf.path == path && leaf.key == key)
+
+  override def withVersions(
+      relation: HadoopFsRelation,
+      versions: Map[Path, Long]): Option[HadoopFsRelation] =
+    Optional.when(is(relation)) {
+      relation.copy(
+        location = HudiSlices.select(relation, versions),
+        options = relation.options ++ HudiTable.AllFiles)(relation.sparkSession)
+    }
+
+  /** Options against settings of the session by which a scan leaves out files that it cannot read. */
+  private val AllFiles = Map("ignoreCorruptFiles" -> "false", "ignoreMissingFiles" -> "false")
 
   override def isProvider: Boolean = true
   override def needsReader: Boolean = true
@@ -295,8 +310,10 @@ object HudiTable extends TableFormat {
   private[spark] def baseFile(slice: AnyRef): Option[AnyRef] =
     Reflection.option[AnyRef](Reflection.call[AnyRef](slice, "getBaseFile"))
 
-  /** The slices that an index reads. */
-  private def slices(index: FileIndex): Seq[HudiSlice] = {
+  /** The slices that a relation reads. */
+  private def slices(relation: HadoopFsRelation): Seq[HudiSlice] = {
+    val index = relation.location
+    val logFiles = new HudiLogFiles(relation)
     val partitionFields = Indexed.by(index.partitionSchema.fields)(_.name)
     val fields =
       for (name <- partitionColumns(index))
@@ -307,7 +324,7 @@ object HudiTable extends TableFormat {
       values = Reflection.value[Array[AnyRef]](partition, "getValues", "values")
       texts = LakeTable.partitionTexts(fields.zip(values))
       slice <- slices.asScala
-    } yield new HudiSlice(texts, slice)
+    } yield new HudiSlice(texts, slice, logFiles)
   }
 
   private[spark] type SliceLists = java.util.Map[AnyRef, java.util.List[AnyRef]]

@@ -40,6 +40,12 @@ trait TableFormat {
   /** Whether a relation reads by a column's path the column that the statistics know by a key. */
   def readsByKey(relation: HadoopFsRelation, path: Seq[String], key: String): Boolean = true
 
+  /**
+   * The relation with only the data files whose rows have these versions (`DataFile.modified`), by location;
+   * None if files of this format have none.
+   */
+  def withVersions(relation: HadoopFsRelation, versions: Map[Path, Long]): Option[HadoopFsRelation] = None
+
   /** Whether a relation of Spark's older kind reads a table of this format. */
   def reads(relation: LogicalRelation): Boolean = false
 

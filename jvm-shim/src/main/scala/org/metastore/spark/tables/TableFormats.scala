@@ -104,6 +104,10 @@ object TableFormats {
   def readByKey(relation: HadoopFsRelation, path: Seq[String], key: String): Boolean =
     all.forall(_.readsByKey(relation, path, key))
 
+  /** A relation of any format with only the data files whose rows have these versions, by location. */
+  def withVersions(relation: HadoopFsRelation, versions: Map[Path, Long]): Option[HadoopFsRelation] =
+    first(_.withVersions(relation, versions))
+
   /** A noun phrase for the tables that can be analyzed. */
   def kinds: String = {
     val (plugins, builtIn) = all.partition(_.description.packages.nonEmpty)

@@ -13,7 +13,7 @@ private[statistics] final class BlockFiles(
   lazy val weight: Long = paths.iterator.map(path => 100L + path.length).sum
 
   /**
-   * Ordinal in the block of each file of the list, -1 where path, size or modification time are not known
+   * Ordinal in the block of each file of the list, -1 where path, size or the rest of the key are not known
    * here.
    */
   def join(files: FileList): Array[Int] = {
@@ -32,7 +32,7 @@ private[statistics] final class BlockFiles(
   }
 
   private def same(file: Int, files: FileList, i: Int): Boolean =
-    sizes(file) == files.sizes(i) && (files.modified == null || modified(file) == files.modified(i))
+    sizes(file) == files.sizes(i) && modified(file) == files.modifiedAt(i)
 }
 
 /** Finds the place of a path among paths; of equal ones the last. */

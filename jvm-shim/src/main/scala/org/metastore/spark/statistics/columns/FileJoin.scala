@@ -125,8 +125,8 @@ private object FileJoin {
  * The data files of one scan before pruning, in the scan's order. Statistics of them are arrays of this
  * length. Use one instance for each snapshot: the join with the statistics is cached by its identity.
  *
- * @param modified modification times in milliseconds where they are part of the key (Parquet tables), else
- *                 null
+ * @param modified modification times or versions of the rows where they are part of the key, -1 for a file
+ *                 without; null if no file has one
  */
 final class FileList(val paths: Array[String], val sizes: Array[Long], val modified: Array[Long]) {
   require(paths.length == sizes.length, "one size a path")
@@ -135,6 +135,9 @@ final class FileList(val paths: Array[String], val sizes: Array[Long], val modif
   def this(paths: Array[String], sizes: Array[Long]) = this(paths, sizes, null)
 
   def length: Int = paths.length
+
+  /** The last part of a file's key; -1 for a file without. */
+  def modifiedAt(file: Int): Long = if (modified == null) -1L else modified(file)
 
   /** The list of some of the files, in their order. */
   def at(selected: Array[Int]): FileList =
