@@ -138,10 +138,7 @@ object PruningProbe {
       LimitMillis).fold(reason => throw new IllegalStateException(reason.toString), identity)
     val files = planning.manifest.blocks.flatMap(store.dataFiles(
       _)).groupBy(_.path).values.map(_.last).toSeq.sortBy(_.path)
-    val list = new FileList(
-      files.map(_.path).toArray,
-      files.map(_.size).toArray,
-      if (files.forall(_.modified.isDefined)) files.map(_.modified.get).toArray else null)
+    val list = FileList.fromKeys(files.map(_.key))
     val resolver =
       new ExpressionColumns(planning.manifest.expressions, spark.sessionState.conf, byPath(planning.manifest))
     new PruningProbe(new FilterReader(spark, schemaOf(ddl)), planning.forFiles(list, Nil), resolver)
