@@ -211,9 +211,8 @@ def test_an_analyze_that_hangs_ends_in_time_and_the_next_one_works(spark, table,
         call = Task(lambda: spark.sql(ANALYZE.format(table)))
         assert call.ends()
     message = str(call.error)
-    assert message.startswith(
-        f"[METASTORE_ANALYZE_FAILED] ANALYZE of {table} failed: nothing was heard of it for 2000 ms"
-    )
+    # Python notices that the store does not answer as soon as the JVM notices that Python does not.
+    assert message.startswith(f"[METASTORE_ANALYZE_FAILED] ANALYZE of {table} failed: ")
     assert "spark.metastore.analyze.timeout" in message
     assert len(message.splitlines()) == 1
     assert elsewhere.sql(ANALYZE.format(table)).collect()[0]["rows"] == 1
