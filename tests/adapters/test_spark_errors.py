@@ -82,6 +82,11 @@ def test_without_files_there_is_no_job():
         PySparkException("Caused by: java.io.IOException: No space left on device"),
         PySparkException("is bigger than spark.driver.maxResultSize (1024.0 MiB)"),
         PySparkException("Job 3 cancelled because SparkContext was shut down"),
+        PySparkException("SparkContext has been shutdown"),
+        PySparkException("Lost task 0.0 (TID 3): java.lang.OutOfMemoryError: Java heap space"),
+        PySparkException("org.apache.spark.shuffle.MetadataFetchFailedException: Missing an output location"),
+        PySparkException("Caused by: java.net.UnknownHostException: namenode"),
+        PySparkException("Caused by: java.lang.InterruptedException"),
         PySparkException('Cannot run program "python9": error=2, No such file or directory'),
         PySparkException("Failed to open input stream for file: file:/t/metadata/snap-1.avro"),
         AnalysisException("[TABLE_OR_VIEW_NOT_FOUND] The table cannot be found."),
@@ -108,3 +113,28 @@ def test_too_many_files_fail_the_work():
     with pytest.raises(PySparkException, match="Buffer size"):
         leave_out_unreadable(many, reader.read, python_errors={})
     assert reader.jobs < 200
+
+
+def test_failures_that_depend_on_the_number_of_files_end():
+    jobs = []
+
+    def read(part) -> int:
+        jobs.append(part)
+        if len(part) > 1:
+            raise PySparkException(NAMELESS)
+        return 1
+
+    with pytest.raises(PySparkException, match="Buffer size"):
+        leave_out_unreadable(files(10_000), read, python_errors={})
+    assert len(jobs) < 1000
+
+
+def test_where_a_job_opens_other_files_only_named_ones_are_left_out():
+    every_file = files(8)
+    reader = Reader({every_file[3].path: NAMELESS})
+    with pytest.raises(PySparkException, match="Buffer size"):
+        leave_out_unreadable(every_file, reader.read, python_errors={}, opens_others=True)
+    assert reader.jobs == 1
+    named = Reader({every_file[3].path: f"Error while reading file {every_file[3].path}."})
+    _, (refusal,) = leave_out_unreadable(every_file, named.read, python_errors={}, opens_others=True)
+    assert refusal.subject == every_file[3].path

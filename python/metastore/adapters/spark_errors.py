@@ -46,7 +46,7 @@ _UNREADABLE = re.compile(
     r"|Failed to (?:fetch|open|open Parquet|open input stream for|get ORC rows for) file: )([^\n]+)"  # Iceberg
 )
 _METADATA = re.compile(r"/(?:metadata|_delta_log|\.hoodie)/")
-"""A folder of a table in which no data files are."""
+"""A folder of a table without data files."""
 _END_OF_MESSAGE = re.compile(r"[.;]*\s*(?:SQLSTATE: \w+)?$")
 _ROOT = re.compile(r"^Caused by: [\w.$]+: ([^\n]+)$", re.MULTILINE)
 _ROOT_OF_TASK = re.compile(r"^(?:Caused by: |.*\(TID \d+\) \([^)\n]+\): )[\w.$]*?(\w+)(?:: ([^\n]+))?$", re.MULTILINE)
@@ -57,12 +57,18 @@ _WRONG_PYTHON = re.compile(
 )
 _CANCELLED = r"SPARK_JOB_CANCELLED|[Jj]ob \d+ cancelled"
 _NO_SPACE = r"No space left on device|spark\.driver\.maxResultSize"
-_STOPPED = r"SparkContext was shut ?down|stopped SparkContext"
-_NO_FILE_IS_WRONG = re.compile(
-    f"{_LOST.pattern}|{_WRONG_PYTHON.pattern}|{_OURS.pattern}|{_CANCELLED}|{_NO_SPACE}|{_STOPPED}"
+_STOPPED = r"SparkContext (?:was|has been) shut ?down|stopped SparkContext|InterruptedException|Stage cancelled"
+_NO_MEMORY = r"OutOfMemory|UNABLE_TO_ACQUIRE_MEMORY|MemoryError|Java heap space|Kryo serialization failed"
+_NO_CLUSTER = r"FetchFailed|output location for shuffle|excludeOnFailure|[Tt]imed out|execute broadcast"
+_NO_STORE = r"UnknownHost|Expired|ConnectException|AccessDenied|Permission denied"
+_NOT_CAUSED_BY_FILE = re.compile(
+    f"{_LOST.pattern}|{_WRONG_PYTHON.pattern}|{_OURS.pattern}"
+    f"|{_CANCELLED}|{_NO_SPACE}|{_STOPPED}|{_NO_MEMORY}|{_NO_CLUSTER}|{_NO_STORE}"
 )
 _EXECUTOR_HOST = re.compile(r"\(TID \d+\) \((\S+) executor")
 _MOST_UNREADABLE = 64
+_MOST_FAILURES = 256
+"""The number of jobs that may fail in one search for unreadable files."""
 _PYTHON = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Refused|Exit)(?:: [^\n]+)?)$", re.MULTILINE)
 
 
@@ -133,7 +139,11 @@ def _find_hint(text: str) -> str:
 
 
 def leave_out_unreadable(
-    files: Sequence[DataFile], read: Callable[[Sequence[DataFile]], T], *, python_errors: Mapping[str, str]
+    files: Sequence[DataFile],
+    read: Callable[[Sequence[DataFile]], T],
+    *,
+    python_errors: Mapping[str, str],
+    opens_others: bool = False,
 ) -> tuple[list[T], tuple[Refusal, ...]]:
     """Run a job over data files; leave out the files that Spark cannot read.
 
@@ -144,40 +154,45 @@ def leave_out_unreadable(
         files: The data files.
         read: The job; it gets at least one file.
         python_errors: By path, why Python cannot read a file.
+        opens_others: Whether a job may also open files that it was not given. Then it may fail because of these, and
+            only files that an error names are left out.
 
     Returns:
         The results of the jobs that succeeded, and the files that none of them read.
     """
     results: list[T] = []
     refused: list[Refusal] = []
+    failures = 0
     parts = [tuple(files)] if files else []
     while parts:
         part = parts.pop()
         try:
             results.append(read(part))
         except SPARK_JOB_ERRORS as failure:
-            unreadable = _find_unreadable(failure, part, python_errors)
+            failures += 1
+            may_divide = not opens_others and _may_be_caused_by_file(failure)
+            unreadable = _find_named(failure, part, python_errors)
+            if not unreadable and may_divide and len(part) == 1:
+                unreadable = [Refusal(part[0].path, _explain(part[0], failure, python_errors))]
             refused += unreadable
-            if len(refused) > _MOST_UNREADABLE or not (unreadable or _may_be_of_a_file(failure)):
+            if not (unreadable or may_divide) or len(refused) > _MOST_UNREADABLE or failures > _MOST_FAILURES:
                 raise
             parts += _divide(part, unreadable)
     return results, tuple(refused)
 
 
-def _find_unreadable(failure: Exception, files: Sequence[DataFile], python_errors: Mapping[str, str]) -> list[Refusal]:
-    """Refuse the file that an error names, or the only file of a job."""
+def _find_named(failure: Exception, files: Sequence[DataFile], python_errors: Mapping[str, str]) -> list[Refusal]:
+    """Refuse the file that an error names."""
     match = _UNREADABLE.search(str(failure))
     if match is not None:
         path = unquote(_read_path(match))
         candidates = sorted((file for file in files if _path_of(file) in path), key=lambda file: len(_path_of(file)))
         if candidates:
             return [Refusal(candidates[-1].path, _explain(candidates[-1], failure, python_errors))]
-    if len(files) == 1 and _may_be_of_a_file(failure):
-        return [Refusal(files[0].path, _explain(files[0], failure, python_errors))]
     return []
 
 
-def _may_be_of_a_file(failure: Exception) -> bool:
+def _may_be_caused_by_file(failure: Exception) -> bool:
     """Return whether a job may have failed because of a data file that the error does not name."""
     if isinstance(failure, (AnalysisException, Py4JNetworkError)):  # no file was read, or the JVM has ended
         return False
@@ -185,7 +200,7 @@ def _may_be_of_a_file(failure: Exception) -> bool:
     named = _UNREADABLE.search(text)
     if named is not None and _METADATA.search(named[1]):
         return False
-    return _NO_FILE_IS_WRONG.search(text) is None
+    return _NOT_CAUSED_BY_FILE.search(text) is None
 
 
 def _divide(files: tuple[DataFile, ...], unreadable: Sequence[Refusal]) -> list[tuple[DataFile, ...]]:
@@ -203,7 +218,7 @@ def _explain(file: DataFile, failure: Exception, python_errors: Mapping[str, str
         return f"neither Spark nor Python can read it: {python_errors[file.path]}"
     text = str(failure)
     errors = _ROOT_OF_TASK.findall(text)
-    if _UNREADABLE.search(text) or not errors:
+    if _UNREADABLE.search(text) or _PYTHON.search(text) or not errors:
         return find_cause(failure)
     error, message = errors[-1]
     return f"Spark cannot read it: {first_line(message or error)}".rstrip(".")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from metastore import configuration
 from metastore.adapters.catalog import escape_literal
 from metastore.adapters.descriptors import describe_format
 from metastore.adapters.expressions import require_expressions, write_expression
@@ -49,6 +50,14 @@ def read_rows_by_spark(
     if stored_files:
         parts.append(_read_data_files(spark, facts, columns, stored_files, live=live, groups=groups))
     return _order_by_file(spark, _unite(parts), files)
+
+
+def opens_other_files(spark: SparkSession, facts: TableFacts) -> bool:
+    """Return whether reads of some data files of a table by its name open all of them: nobody skips the others."""
+    if describe_format(facts.format).deleted_sql is None:
+        return False
+    settings = ("spark.metastore.enabled", "spark.metastore.pruning.enabled")
+    return not all(configuration.get(setting, spark) for setting in settings)
 
 
 def read_merged_rows(

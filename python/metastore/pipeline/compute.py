@@ -12,7 +12,7 @@ from metastore.adapters import refusals
 from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.adapters.file_schemas import group_by_file_schema, mark_unknown_columns
 from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause, leave_out_unreadable, raise_as_ours
-from metastore.adapters.spark_rows import read_expressions_by_spark, read_rows_by_spark
+from metastore.adapters.spark_rows import opens_other_files, read_expressions_by_spark, read_rows_by_spark
 from metastore.adapters.table_facts import Refusal, TableFacts
 from metastore.errors import AnalyzeFailed
 from metastore.format.block_writer import BlockContent, write_block
@@ -185,6 +185,7 @@ class BlockComputation:
                 work.files,
                 lambda files: self._read_rows(replace(work, files=tuple(files))),
                 python_errors=python_errors,
+                opens_others=opens_other_files(self.spark, self.facts),
             )
         except SPARK_JOB_ERRORS as failure:
             path, reason = next(iter(reasons.items()))

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from metastore.adapters.descriptors import describe_format
 from metastore.adapters.spark_errors import leave_out_unreadable, raise_as_ours
+from metastore.adapters.spark_rows import opens_other_files
 from metastore.adapters.table_facts import Refusal
 from metastore.errors import DamagedObject
 from metastore.format.data_files import FileKey, read_file_keys, select_files
@@ -59,7 +60,12 @@ def count_deleted_rows(spark: SparkSession, facts: TableFacts) -> DeletedRows:
     if not uncounted or count is None:
         return DeletedRows(facts)
     with raise_as_ours(facts.name):
-        parts, unreadable = leave_out_unreadable(uncounted, partial(count, spark, facts), python_errors={})
+        parts, unreadable = leave_out_unreadable(
+            uncounted,
+            partial(count, spark, facts),
+            python_errors={},
+            opens_others=opens_other_files(spark, facts),
+        )
     rows: dict[str, int] = {}
     for part in parts:
         rows.update(part)

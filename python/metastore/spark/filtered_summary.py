@@ -121,9 +121,10 @@ def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
     with raise_as_ours(facts.name):
         counted = count_rows(spark, facts, manifest, block_files, access)
     if len(counted.files) < len(facts.files):
-        unreadable = counted.refused[-1]
-        raise AnalyzeFailed(facts.name, f"{unreadable.subject} is refused: {unreadable.reason}")
+        raise _explain_refusal(counted)
     facts = count_deleted_rows(spark, recall_deleted_rows(counted, store, manifest)).facts
+    if len(facts.refused) > len(counted.refused):
+        raise _explain_refusal(facts)
     blocks = block_files.read(manifest.blocks)
     table = _divide_files(facts, query_filter, Coverage(blocks, facts.files), _count_live_rows(spark, facts))
     settings = {resolved.setting.key: resolved.value for resolved in configuration.resolve(spark, user="analyze")}
@@ -146,6 +147,12 @@ def _read_manifest(store: Store, facts: TableFacts) -> Manifest:
     if facts.name_mapping is None:
         return manifest
     return facts.name_mapping.resolve_manifest(manifest)
+
+
+def _explain_refusal(facts: TableFacts) -> AnalyzeFailed:
+    """Return the error for the data file that was refused last."""
+    unreadable = facts.refused[-1]
+    return AnalyzeFailed(facts.name, f"{unreadable.subject} is refused: {unreadable.reason}")
 
 
 def _judge_files(spark: SparkSession, query: str) -> QueryFilter:
