@@ -41,17 +41,18 @@ object FilterCompiler {
       compiler.compile(conjunct)
     } { failure =>
       val reason = Reason.failure(failure)
-      warn(conjunct, reason, failure)
+      Attempt.orNone(warn(conjunct, reason, failure))
       CompiledCondition(Condition.Unknown(reason), conjunct, None)
     }
 
-  /** Logs a failure that is no reason itself, once for each query: a conjunct may be compiled several times. */
-  private def warn(conjunct: Expression, reason: Reason, failure: Throwable): Unit =
-    if (reason.code == ReasonCode.Failed && QueryWarnings.isNew(reason.toString)) {
-      val text = Attempt.orNone(ConjunctText(conjunct)).getOrElse("a condition")
-      log.warn(VisibleText(s"No file is skipped by $text: $reason"))
-      log.debug("The cause", failure)
+  /** Logs an unexpected failure, once for each query: a conjunct may be compiled several times. */
+  private def warn(conjunct: Expression, reason: Reason, failure: Throwable): Unit = {
+    val message = s"No file is skipped by a condition: $reason"
+    if (reason.code == ReasonCode.Failed && QueryWarnings.isNew(message)) {
+      log.warn(VisibleText(message))
+      log.debug(s"The cause, in ${Attempt.orNone(ConjunctText(conjunct)).getOrElse("a condition")}", failure)
     }
+  }
 
   /** Conjuncts on expressions that have statistics, with their indices. */
   private def compileOnExpressions(

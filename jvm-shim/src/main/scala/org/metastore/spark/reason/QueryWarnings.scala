@@ -12,7 +12,7 @@ private[spark] object QueryWarnings {
   /** Begins another query in this thread. */
   def begin(): Unit = written.get.clear()
 
-  /** Whether the query does not have this warning yet; from now on it has. */
+  /** Notes a warning; returns whether the query did not have it yet. */
   def isNew(warning: String): Boolean = {
     val warnings = written.get
     if (warnings.size >= MostKept) warnings.clear()

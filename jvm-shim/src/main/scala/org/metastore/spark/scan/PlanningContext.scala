@@ -9,7 +9,6 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.SparkSession
 
 import org.metastore.spark.pruning.EvaluationTime
-import org.metastore.spark.reason.QueryWarnings
 
 /** State that the main plan and the sub-queries of one query share while one thread plans them. */
 final class PlanningContext(val write: Option[PlanScope.Write], findsRows: Boolean = false) {
@@ -94,7 +93,6 @@ object PlanningContext {
     contexts.synchronized(new ArrayList(contexts.keySet)).forEach(_.forgetUnused())
     keep(new PlanningContext(write, findsRows))
     EvaluationTime.begin()
-    QueryWarnings.begin()
     threads.get
   }
 

@@ -236,7 +236,7 @@ object TableLookup {
         s"Spark cannot read its ${columns.mkString(", ")}")
   }
 
-  /** As `requireReadable` of each table that a parsed statement names. */
+  /** Checks each table that a parsed statement names. */
   private[spark] def requireReadable(session: SparkSession, parsed: LogicalPlan): Unit = {
     val names = parsed.collectWithSubqueries {
       case relation: UnresolvedRelation => relation.multipartIdentifier
