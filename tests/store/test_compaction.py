@@ -44,7 +44,6 @@ def test_without_a_readable_list_all_files_are_kept(store):
     store.commit(TABLE, adding(block(store, ["a", "b"]), block(store, ["c"]), snapshots=[newest]))
     (folder(store) / "objects" / newest.table_files.name).unlink()
     writer = Store.open(store.uri, writable=True)
-    writer._require_objects = lambda _: None  # the commit would refuse to name what is missing
     from metastore.store.compaction import compact_store  # noqa: PLC0415
 
     assert sum(each.files.rows for each in compact_store(writer).after.blocks) == 3

@@ -1,4 +1,4 @@
-"""Does work in threads, ahead of its use."""
+"""Runs work in threads before its results are needed."""
 
 from __future__ import annotations
 
