@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
+from metastore.adapters.spark_errors import SPARK_JOB_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ def _batch(spark: SparkSession, predicates: Sequence[str]) -> list[frozenset[str
     flags = ", ".join(f"max(CASE WHEN {p} THEN 1 ELSE 0 END)" for p in predicates)
     try:
         rows = spark.sql(f"SELECT `the file`, {flags} FROM {VIEW} GROUP BY 1").collect()
-    except PySparkException:
+    except SPARK_JOB_ERRORS:  # Spark 3.5 and 4 raise different ones
         if len(predicates) == 1:
             return [None]
         half = len(predicates) // 2
