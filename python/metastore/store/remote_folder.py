@@ -48,12 +48,11 @@ class RemoteFolder:
         self._root, self._folder = split_remote(uri)
         self._bucket = self._root.partition("://")[2]
         require_keys(uri, access)
-        self._access = access
-        self._store = self._open()
+        self._opened = (access, self._open(access))
 
-    def _open(self) -> ObjectStore:
+    def _open(self, access: Credentials) -> ObjectStore:
         try:
-            options: Any = make_store_options(self._uri, self._access)
+            options: Any = make_store_options(self._uri, access)
             arguments = {name: options.pop(name, None) for name in ("client_options", "credential_provider")}
             return from_url(self._root, config=options, retry_config=_RETRIES, **arguments)
         except BaseError as error:
@@ -62,11 +61,12 @@ class RemoteFolder:
     @property
     def store(self) -> ObjectStore:
         """Obstore's store of the bucket, opened again if its credentials were renewed."""
-        current = self._access.renewed()
-        if current is not self._access:
-            self._access = current
-            self._store = self._open()
-        return self._store
+        access, store = self._opened
+        current = access.renewed()
+        if current is not access:
+            store = self._open(current)
+            self._opened = (current, store)  # both at once: other threads read them
+        return store
 
     def key(self, path: str) -> str:
         """Return the key of a path below the folder."""
