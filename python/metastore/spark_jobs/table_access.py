@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _LOG = get_logger(__name__)
 _PAUSE = 5.0
 """Seconds between two questions for keys, whatever the answer is."""
+_SOON = 600.0
+"""Seconds: new keys are asked for in the place of keys from a cache that end earlier."""
 _OTHER_KEYS = "Set fs.s3a.access.key and fs.s3a.secret.key, or spark.metastore.store to another place."
 
 
@@ -43,8 +46,10 @@ class _RenewedKeys:
     def __init__(self, first: Credentials, find: Callable[[], Credentials]) -> None:
         self._find = find
         self._lock = Lock()
-        self._last_asked = time.monotonic()
-        self.current = replace(first, renew=self.renew)
+        self._last_asked = -math.inf
+        # The first keys may come from a cache, and be old: they count as aging if they end soon.
+        obtained = min(first.obtained, first.expires - 2 * _SOON)
+        self.current = replace(first, renew=self.renew, obtained=obtained)
 
     def renew(self) -> Credentials:
         with self._lock:
