@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     from metastore.pipeline.plan_inputs import PlanInputs
     from metastore.store import Store
 
-_TASKS_WITH_SAME_KEYS = 4
-"""The number of tasks per core in a job if the storage's keys expire: each job gets fresh keys."""
+_LONGEST_TASK = 100.0
+"""Seconds that a task may take: 512 MiB at 5 MiB a second."""
 
 
 @dataclass(frozen=True)
@@ -273,21 +274,37 @@ class BlockComputation:
             return StageProgress(round(files.value), total, round(rows.value), weight.value / total_weight)
 
         self.progress.begin("reading", read_progress)
-        wave_size = self._choose_wave_size(len(tasks))
         results: list[BlockTaskResult] = []
-        for first in range(0, len(tasks), wave_size):
-            wave = tasks[first : first + wave_size]
+        while tasks:
+            size = self._choose_wave_size(len(tasks))
+            wave = tasks[:size]
+            tasks = tasks[size:]
             job = context.parallelize(wave, len(wave)).map(run)
             results += run_cancellable(self.spark, partial(destination.store.collect, job))
         return results
 
     def _choose_wave_size(self, tasks: int) -> int:
-        """Choose how many tasks run in one job: its tasks use the storage keys that it began with."""
+        """Choose how many of the remaining tasks run in one job: its tasks use the keys that it begins with."""
         if self.tasks_per_job:
             return self.tasks_per_job
-        if math.isinf(self.destination.access.expires):
+        destination = self.destination
+        keys_end = min(destination.access.renew_keys(), destination.store.access.renewed().expires)
+        if math.isinf(keys_end):
             return tasks
-        return _TASKS_WITH_SAME_KEYS * self.spark.sparkContext.defaultParallelism
+        return choose_wave_size(keys_end - time.time(), self.spark.sparkContext.defaultParallelism)
+
+
+def choose_wave_size(seconds: float, cores: int) -> int:
+    """Choose how many tasks run in one job, from the seconds for which its keys are valid.
+
+    Half of the time is kept back: keys are renewed between two jobs only if half of theirs is over.
+
+    Example:
+        >>> choose_wave_size(3600, cores=4), choose_wave_size(90, cores=4)
+        (72, 4)
+    """
+    tasks_per_core = max(1, int(seconds / 2 / _LONGEST_TASK))
+    return tasks_per_core * cores
 
 
 @dataclass

@@ -30,10 +30,10 @@ class DataFileAccess:
     has_local_paths: bool = True
     prefixes: Mapping[str, Credentials] = field(default_factory=dict)
 
-    @property
-    def expires(self) -> float:
-        """The time when the first of the keys expires, in seconds since 1970; infinite if none does."""
-        return min((credentials.expires for credentials in self.prefixes.values()), default=math.inf)
+    def renew_keys(self) -> float:
+        """Renew aging keys, and return when the first key ends, in seconds since 1970; infinite if none does."""
+        ends = [credentials.renewed().expires for credentials in self.prefixes.values()]
+        return min(ends, default=math.inf)
 
     def reaches(self, location: str) -> bool:
         """Return whether Python opens a data file, or only Spark does."""
