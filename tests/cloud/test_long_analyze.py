@@ -1,0 +1,75 @@
+"""Keys of a catalog that end during an ANALYZE: its tasks get new ones, and no request comes with an old one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cloud import long_analyze, program
+from cloud.rest_catalog import Guard, RestCatalog
+from store import s3
+from versions.environments import fetch_locked
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).resolve().parent
+SECONDS = 20.0
+"""The time for which a key is valid; a job of ANALYZE takes less than half of it."""
+DELAY = 0.3
+"""Seconds by which the guard delays each read of a part of a data file."""
+
+
+class SlowGuard(Guard):
+    """A guard that delays the readers of data files."""
+
+    def explain_refusal(self, path: str, headers: Any, body: bytes) -> str | None:
+        reason = super().explain_refusal(path, headers, body)
+        if "/data/" in path and "Range" in headers:
+            time.sleep(DELAY)
+        return reason
+
+
+PREFIXES = pytest.param(True, id="credentials of prefixes", marks=pytest.mark.campaign)
+
+
+@pytest.mark.parametrize("as_storage_credentials", [pytest.param(False, id="settings of the table"), PREFIXES])
+def test_analyze_takes_longer_than_its_keys_are_valid(as_storage_credentials, spark_conf, tmp_path):
+    with s3.running() as behind, SlowGuard(behind) as guard, RestCatalog(behind, guard, "short") as catalog:
+        catalog.vending.seconds = SECONDS
+        catalog.vending.as_storage_credentials = as_storage_credentials
+        jars = map(str, fetch_locked(HERE / "iceberg-aws.lock"))
+        settings = {
+            **spark_conf,
+            "spark.driver.memory": "1g",
+            "spark.jars": ",".join([spark_conf["spark.jars"], *jars]),
+            "spark.sql.catalog.short": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.short.type": "rest",
+            "spark.sql.catalog.short.uri": catalog.address,
+        }
+        results = run(settings, tmp_path)
+    assert results["seconds"] > 1.5 * SECONDS
+    assert (results["files_read"], results["refused"], results["again"]) == (long_analyze.FILES, [], 0)
+    assert results["label"].startswith(f"{long_analyze.FILES} -> 1 files")
+    assert results["rows"] == ["n700"]
+    assert guard.refused == []
+
+
+def run(settings: dict[str, str], folder: Path) -> dict[str, Any]:
+    """Run the program in a process without keys in its environment."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    paths = os.pathsep.join([str(HERE.parent), environment.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, long_analyze.__file__, json.dumps(settings), "short.db.long"],
+        capture_output=True, text=True, check=False, timeout=300, cwd=folder,
+        env={**environment, **program.NO_INSTANCE, "PYTHONPATH": paths},
+    )  # fmt: skip
+    errors = [line for line in done.stderr.splitlines() if not line.startswith("\tat ")]
+    assert done.returncode == 0, "\n".join(errors[-40:])
+    return json.loads(done.stdout.splitlines()[-1])
