@@ -134,12 +134,6 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       hasChanges = true,
       deleted = DeletedRows.Unknown)
 
-  // Hudi's skipping may lose rows of these, too.
-  private def withLogFiles(listed: Seq[PartitionDirectory]): BitSet = {
-    val scanned = files(listed)
-    FileSets.where(scanned.length)(scanned(_).modified.isDefined)
-  }
-
   private lazy val logFiles = new HudiLogFiles(relation)
 
   /** The slice behind a listed file, if it has log files or rows elsewhere. */
@@ -163,7 +157,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       val all = listSlices(index, partitionFilters).directories
       val unknown =
         if (dataFilters.isEmpty) new BitSet
-        else FileSets.without(HudiScan.unknownFiles(decide(all), statistics, dataFilters), withLogFiles(all))
+        else HudiScan.unknownFiles(decide(all), statistics, dataFilters)
       if (unknown.isEmpty) all
       else {
         val filesByHudi =
@@ -202,11 +196,14 @@ private[scan] object HudiScan extends ScanFormat {
   private def baseOf(file: AnyRef): Base =
     Base(new Path(Reflection.call[String](file, "getPath")), Reflection.call[Long](file, "getFileSize"))
 
-  /** The files that are read because they have no statistics for the columns of the filters. */
+  /**
+   * The files without log files that are read because they have no statistics for the columns of the filters.
+   */
   private def unknownFiles(decision: ScanDecision, statistics: Manifest, filters: Seq[Expression]): BitSet = {
     val reasons = if (isAnalyzed(statistics, filters)) unknownFile else unknownFileOrColumn
     FileSets.where(decision.before) { file =>
-      decision.survivors.get(file) && reasons(decision.reason(file).code)
+      decision.survivors.get(file) && decision.files.modifiedAt(file) < 0 &&
+      reasons(decision.reason(file).code)
     }
   }
 

@@ -10,7 +10,7 @@ import org.apache.commons.codec.digest.DigestUtils
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, PartitionDirectory}
 
 import org.metastore.spark.reason.Optional
 
@@ -36,10 +36,10 @@ private[spark] final class HudiLogFiles(relation: HadoopFsRelation) {
   private lazy val hasStableMerge: Boolean = {
     val version = call[Int](call[AnyRef](config, "getTableVersion"), "versionCode")
     val mode = Option(call[AnyRef](config, "getRecordMergeMode"))
-    version >= OldestVersion && mode.exists(known => BuiltInModes(known.toString)) &&
+    version >= OldestVersion && mode.exists(mergeMode => BuiltInModes(mergeMode.toString)) &&
     value[Boolean](relation.location, "includeLogFiles") &&
     !HudiColumns.readOrByName(relation).areById &&
-    relation.options.forall { case (name, value) => !changesMerging(name) || isTableDefault(name, value) }
+    relation.options.forall { case (name, text) => !changesMerging(name) || isTableDefault(name, text) }
   }
 
   private def isTableDefault(option: String, value: String): Boolean =
@@ -67,11 +67,26 @@ private[spark] final class HudiLogFiles(relation: HadoopFsRelation) {
     instant <= readInstant && call[Boolean](completed, "containsOrBeforeTimelineStarts", instant)
   }
 
+  private lazy val mergeLines: String = {
+    val lines = mergeProperties.map { case (name, text) => s"$name=$text\n" }
+    lines.toSeq.sorted.mkString
+  }
+
   private def digest(files: Seq[AnyRef]): Long = {
-    val properties = mergeProperties.map { case (name, value) => s"$name=$value\n" }
-    val sizes = files.map(file => s"${name(file)} ${call[Long](file, "getFileSize")}\n")
-    val text = properties.toSeq.sorted.mkString + sizes.sorted.mkString
-    ByteBuffer.wrap(DigestUtils.sha256(text)).getLong & Long.MaxValue // a negative number is no version
+    val lines = files.map(file => s"${name(file)} ${call[Long](file, "getFileSize")}\n")
+    val bytes = DigestUtils.sha256(mergeLines + lines.sorted.mkString)
+    ByteBuffer.wrap(bytes).getLong & Long.MaxValue // a negative number is no version
+  }
+
+  /** Lists the slices whose rows have these versions, by the location of their base file. */
+  def listFiles(versions: Map[Path, Long]): Seq[PartitionDirectory] = {
+    // Without filters Hudi skips nothing: its own skipping loses rows in 1.2.0.
+    val selected = for (partition <- relation.location.listFiles(Nil, Nil)) yield {
+      def isSelected(file: Path): Boolean =
+        versions.get(file).exists(sliceOf(partition.values, file).flatMap(version).contains(_))
+      partition.copy(files = partition.files.filter(file => isSelected(file.getPath)))
+    }
+    selected.filter(_.files.nonEmpty)
   }
 }
 

@@ -12,10 +12,6 @@ private[tables] object HudiMembers {
   def asOf(index: FileIndex): Option[String] =
     Reflection.option[String](Reflection.value[AnyRef](index, "specifiedQueryInstant"))
 
-  /** The time at which a write began: the name of its instant. */
-  def requestedTime(instant: AnyRef): String =
-    Reflection.value[String](instant, "requestedTime", "getTimestamp")
-
   /** The entries of a folder; none if there is no folder. */
   def list(folder: Path, session: SparkSession): Seq[Path] = {
     val system = folder.getFileSystem(session.sessionState.newHadoopConf())

@@ -39,21 +39,20 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   override lazy val current: Option[String] = HudiMembers.asOf(index) match {
     case Some(instant) => lastUpTo(instant).orElse(Some(instant))
     case None =>
-      Reflection.option[AnyRef](call[AnyRef](
-        index,
-        "getLatestCompletedInstant")).map(HudiMembers.requestedTime)
+      Reflection.option[AnyRef](call[AnyRef](index, "getLatestCompletedInstant")).map(requestedTime)
   }
 
   /** Completed instants that changed data and are not archived, oldest first. */
   private lazy val instants: Seq[String] = {
     val completed = call[AnyRef](call[AnyRef](metaClient, "getCommitsTimeline"), "filterCompletedInstants")
-    call[java.util.List[AnyRef]](
-      completed,
-      "getInstants").asScala.map(HudiMembers.requestedTime).sorted.toList
+    call[java.util.List[AnyRef]](completed, "getInstants").asScala.map(requestedTime).sorted.toList
   }
 
   /** The last instant that is not after another one. */
   private def lastUpTo(bound: String): Option[String] = instants.takeWhile(_ <= bound).lastOption
+
+  private def requestedTime(instant: AnyRef): String =
+    Reflection.value[String](instant, "requestedTime", "getTimestamp")
 
   override def lineage(snapshot: String): Iterator[String] =
     Iterator.single(snapshot) ++ instants.reverseIterator.filter(_ < snapshot)
@@ -163,7 +162,7 @@ private final class HudiSlice(val partition: Map[String, String], slice: AnyRef,
   def baseFile: Option[AnyRef] = HudiTable.baseFile(slice)
 
   /** The version of its rows, if it has log files and the same log files always give the same rows. */
-  val version: Option[Long] = if (logFileNames.isEmpty) None else logFiles.version(slice)
+  val version: Option[Long] = logFiles.version(slice)
 
   /** The names of its log files, if its rows have no version. */
   def unversionedLogFiles: Option[String] =
@@ -206,9 +205,10 @@ object HudiTable extends TableFormat {
       relation: HadoopFsRelation,
       versions: Map[Path, Long]): Option[HadoopFsRelation] =
     Optional.when(is(relation)) {
+      val listed = new HudiLogFiles(relation).listFiles(versions)
       relation.copy(
-        location = HudiSlices.select(relation, versions),
-        options = relation.options ++ HudiTable.AllFiles)(relation.sparkSession)
+        location = new ListedFileIndex(relation.location, listed),
+        options = relation.options ++ AllFiles)(relation.sparkSession)
     }
 
   /** Options against settings of the session by which a scan leaves out files that it cannot read. */

@@ -112,7 +112,7 @@ private[statistics] object ZoneIdentities {
         used += length
         facts(i * Facts) = length
         facts(i * Facts + 1) = files.sizes(from + i)
-        facts(i * Facts + 2) = if (files.modified == null) -1L else files.modified(from + i)
+        facts(i * Facts + 2) = files.modifiedAt(from + i)
         i += 1
       }
     }
