@@ -160,25 +160,49 @@ def leave_out_unreadable(
     Returns:
         The results of the jobs that succeeded, and the files that none of them read.
     """
+    search = _FileSearch(python_errors, opens_others=opens_others)
     results: list[T] = []
-    refused: list[Refusal] = []
-    failures = 0
     parts = [tuple(files)] if files else []
     while parts:
         part = parts.pop()
         try:
             results.append(read(part))
         except SPARK_JOB_ERRORS as failure:
-            failures += 1
-            may_divide = not opens_others and _may_be_caused_by_file(failure)
-            unreadable = _find_named(failure, part, python_errors)
-            if not unreadable and may_divide and len(part) == 1:
-                unreadable = [Refusal(part[0].path, _explain(part[0], failure, python_errors))]
-            refused += unreadable
-            if not (unreadable or may_divide) or len(refused) > _MOST_UNREADABLE or failures > _MOST_FAILURES:
+            next_parts = search.divide(part, failure)
+            if next_parts is None:
                 raise
-            parts += _divide(part, unreadable)
-    return results, tuple(refused)
+            parts += next_parts
+    return results, tuple(search.refused)
+
+
+class _FileSearch:
+    """A search for the unreadable files of jobs that fail.
+
+    Attributes:
+        refused: The unreadable files.
+        failures: The number of jobs that failed.
+    """
+
+    def __init__(self, python_errors: Mapping[str, str], *, opens_others: bool) -> None:
+        self.refused: list[Refusal] = []
+        self.failures = 0
+        self._python_errors = python_errors
+        self._opens_others = opens_others
+
+    def divide(self, files: tuple[DataFile, ...], failure: Exception) -> list[tuple[DataFile, ...]] | None:
+        """Return the files of the next jobs after the job of some files failed; None if the search ends."""
+        self.failures += 1
+        may_divide = not self._opens_others and _may_be_caused_by_file(failure)
+        unreadable = _find_named(failure, files, self._python_errors)
+        if not unreadable and may_divide and len(files) == 1:
+            unreadable = [Refusal(files[0].path, _explain(files[0], failure, self._python_errors))]
+        self.refused += unreadable
+        if self._is_exhausted() or not (unreadable or may_divide):
+            return None
+        return _divide(files, unreadable)
+
+    def _is_exhausted(self) -> bool:
+        return len(self.refused) > _MOST_UNREADABLE or self.failures > _MOST_FAILURES
 
 
 def _find_named(failure: Exception, files: Sequence[DataFile], python_errors: Mapping[str, str]) -> list[Refusal]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 def add_up(counts: Iterable[int | None]) -> int | None:
@@ -25,3 +25,15 @@ def subtract(total: int | None, *parts: int | None) -> int | None:
             return None
         total -= part
     return total
+
+
+def join_counts(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Join the counts of different files, by path or location.
+
+    >>> join_counts([{"a": 1}, {"b": 2}])
+    {'a': 1, 'b': 2}
+    """
+    counts: dict[str, int] = {}
+    for part in parts:
+        counts.update(part)
+    return counts

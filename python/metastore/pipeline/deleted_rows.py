@@ -13,6 +13,7 @@ from metastore.adapters.spark_errors import leave_out_unreadable, raise_as_ours
 from metastore.adapters.spark_rows import opens_other_files
 from metastore.adapters.table_facts import Refusal
 from metastore.errors import DamagedObject
+from metastore.format.counts import join_counts
 from metastore.format.data_files import FileKey, read_file_keys, select_files
 
 if TYPE_CHECKING:
@@ -66,9 +67,7 @@ def count_deleted_rows(spark: SparkSession, facts: TableFacts) -> DeletedRows:
             python_errors={},
             opens_others=opens_other_files(spark, facts),
         )
-    rows: dict[str, int] = {}
-    for part in parts:
-        rows.update(part)
+    rows = join_counts(parts)
     counted = select_files(uncounted, rows)
     counts = {_identify(file): rows[file.path] for file in counted}
     read = frozenset(file.path for file in counted if file.has_equality_deletes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -15,6 +14,7 @@ from metastore.adapters.spark_errors import leave_out_unreadable
 from metastore.adapters.spark_rows import count_by_file, read_merged_rows
 from metastore.adapters.table_facts import Refusal, TableFacts
 from metastore.errors import AnalyzeFailed
+from metastore.format.counts import join_counts
 from metastore.format.data_files import divide_by_log_files, leave_out_files, read_file_keys
 from metastore.kernel.parquet_file import count_rows_of_file, find_spark_only_reason
 from metastore.spark_jobs.archive_imports import forget_archives
@@ -22,7 +22,7 @@ from metastore.spark_jobs.session_jobs import run_cancellable, ship_package
 from metastore.store.block_files import BlockDamageError, BlockFiles, BlockFilesCache
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -59,7 +59,7 @@ def _count_merged_rows(
     merged_files, _ = divide_by_log_files(files)
     uncounted = [file for file in merged_files if file.rows is None]
     parts, unreadable = leave_out_unreadable(uncounted, partial(_count_versions, spark, facts), python_errors={})
-    counts = dict(chain.from_iterable(parts))
+    counts = join_counts(parts)
     unreadable_paths = {refusal.subject for refusal in unreadable}
     replaced = _refuse_replaced(leave_out_files(uncounted, unreadable_paths), counts)
     refused = (*unreadable, *replaced)
@@ -83,7 +83,7 @@ def _refuse_replaced(files: Sequence[DataFile], counts: Mapping[str, int]) -> li
     return [Refusal(file.path, refusals.REPLACED) for file in files if file.location not in counts]
 
 
-def _count_versions(spark: SparkSession, facts: TableFacts, files: Sequence[DataFile]) -> Iterable[tuple[str, int]]:
+def _count_versions(spark: SparkSession, facts: TableFacts, files: Sequence[DataFile]) -> dict[str, int]:
     """Count the rows of data files with log files by location; a file that has other log files by now is missing."""
     rows = read_merged_rows(spark, facts, (), files)
     counts = dict.fromkeys(rows.inputFiles(), 0)
@@ -91,16 +91,14 @@ def _count_versions(spark: SparkSession, facts: TableFacts, files: Sequence[Data
         if location not in counts:  # a count of 0 is believed, so no row may be of an unknown file
             raise AnalyzeFailed(facts.name, f"Spark read rows of {location}, which is not among the files to read")
         counts[location] = count
-    return counts.items()
+    return counts
 
 
 def _count_by_spark(spark: SparkSession, files: Sequence[DataFile]) -> tuple[tuple[DataFile, ...], tuple[Refusal, ...]]:
     """Count the rows of the remaining files by Spark; files that Spark cannot read are refused."""
     uncounted = [file for file in files if file.rows is None]
     parts, unreadable = leave_out_unreadable(uncounted, partial(_count_all_rows, spark), python_errors={})
-    counts: dict[str, int] = {}
-    for part in parts:
-        counts.update(part)
+    counts = join_counts(parts)
     refused_paths = {refusal.subject for refusal in unreadable}
     readable = leave_out_files(files, refused_paths)
     return tuple(_with_rows(file, counts.get(file.location, 0)) for file in readable), unreadable

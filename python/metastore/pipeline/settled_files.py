@@ -63,7 +63,7 @@ def mark_unsettled_columns(
     """
     file_columns = [FileColumn.of(column, facts.field_ids) for column in columns]
     to_open = [file for file in files if find_unopened_reason(file, access) is None]
-    contents = _list_columns(spark, to_open, file_columns, access) if to_open else {}
+    contents = _list_columns(spark, to_open, file_columns, access)
     return tuple(_mark_unsettled(file, columns, contents.get(file.path, frozenset())) for file in files)
 
 
@@ -88,9 +88,7 @@ def _find_contents(
             to_open.append(file)
         else:
             contents[file.path] = reason
-    if to_open:
-        contents |= _list_columns(spark, to_open, columns, access)
-    return contents
+    return contents | _list_columns(spark, to_open, columns, access)
 
 
 def _list_columns(
@@ -105,6 +103,8 @@ def _list_columns(
         except UnsupportedDataFile as error:
             return file.path, str(error)
 
+    if not files:
+        return {}
     slices = min(len(files), 4 * spark.sparkContext.defaultParallelism)
     tasks = spark.sparkContext.parallelize(files, slices).map(open_file)
     return run_cancellable(spark, lambda: dict(tasks.collect()))
