@@ -1,4 +1,4 @@
-"""Which data files a failed job leaves out, and when it fails for good."""
+"""Data files that a failed job leaves out, and failures that end the work."""
 
 from __future__ import annotations
 
@@ -59,13 +59,15 @@ def test_all_files_but_the_spoiled_ones_are_read_once(spoiled, error):
 
 
 def test_the_cause_is_that_of_the_task():
-    (one,) = files(1)
-    _, (refusal,) = leave_out_unreadable([one], Reader({one.path: NAMELESS}).read, python_errors={})
+    (file,) = files(1)
+    _, (refusal,) = leave_out_unreadable([file], Reader({file.path: NAMELESS}).read, python_errors={})
     assert refusal.reason == "Spark cannot read it: Buffer size too small"
     without_message = NAMELESS.replace("IllegalArgumentException: Buffer size too small.", "NullPointerException")
-    _, (refusal,) = leave_out_unreadable([one], Reader({one.path: without_message}).read, python_errors={})
+    _, (refusal,) = leave_out_unreadable([file], Reader({file.path: without_message}).read, python_errors={})
     assert refusal.reason == "Spark cannot read it: NullPointerException"
-    _, (refusal,) = leave_out_unreadable([one], Reader({one.path: NAMELESS}).read, python_errors={one.path: "no magic"})
+    _, (refusal,) = leave_out_unreadable(
+        [file], Reader({file.path: NAMELESS}).read, python_errors={file.path: "no magic"}
+    )
     assert refusal.reason == "neither Spark nor Python can read it: no magic"
 
 

@@ -1,4 +1,4 @@
-"""How the options of `metastore analyze` reach the function."""
+"""Options of `metastore analyze`, as the function gets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How answers look, compared with what is kept in `golden/`."""
+"""Displayed answers, compared with the texts in `golden/`."""
 
 from __future__ import annotations
 

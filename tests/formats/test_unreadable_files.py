@@ -142,8 +142,8 @@ READ_BY_SPARK = {
 
 def file_of(spark, table: str, row: int, folder: Path) -> Path:
     location = "_metadata.file_path" if table.startswith("parquet.") else "_file"
-    (found,) = spark.sql(f"SELECT DISTINCT {location} FROM {table} WHERE id = {row}").first()
-    return folder / found.partition(f"{APART}/lake/")[2]
+    (path,) = spark.sql(f"SELECT DISTINCT {location} FROM {table} WHERE id = {row}").first()
+    return folder / path.partition(f"{APART}/lake/")[2]
 
 
 @pytest.mark.skipif("iceberg" not in FORMATS, reason="its tables have such files")
