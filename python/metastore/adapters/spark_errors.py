@@ -190,7 +190,7 @@ class _FileSearch:
         self._opens_others = opens_others
 
     def divide(self, files: tuple[DataFile, ...], failure: Exception) -> list[tuple[DataFile, ...]] | None:
-        """Return the files of the next jobs after the job of some files failed; None if the search ends."""
+        """Return the files of the next jobs after the job of some files failed; None if the failure is to be raised."""
         self.failures += 1
         may_divide = not self._opens_others and _may_be_caused_by_file(failure)
         unreadable = _find_named(failure, files, self._python_errors)

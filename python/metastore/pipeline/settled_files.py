@@ -95,6 +95,8 @@ def _list_columns(
     spark: SparkSession, files: Sequence[DataFile], columns: Sequence[FileColumn], access: DataFileAccess
 ) -> dict[str, _Content]:
     """Open data files by tasks, and list the columns that each has in the table's type."""
+    if not files:
+        return {}
 
     def open_file(file: DataFile) -> tuple[str, _Content]:
         forget_archives()
@@ -103,8 +105,6 @@ def _list_columns(
         except UnsupportedDataFile as error:
             return file.path, str(error)
 
-    if not files:
-        return {}
     slices = min(len(files), 4 * spark.sparkContext.defaultParallelism)
     tasks = spark.sparkContext.parallelize(files, slices).map(open_file)
     return run_cancellable(spark, lambda: dict(tasks.collect()))

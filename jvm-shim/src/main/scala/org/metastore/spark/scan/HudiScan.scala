@@ -197,7 +197,9 @@ private[scan] object HudiScan extends ScanFormat {
     Base(new Path(Reflection.call[String](file, "getPath")), Reflection.call[Long](file, "getFileSize"))
 
   /**
-   * The files without log files that are read because they have no statistics for the columns of the filters.
+   * The files that are read because they have no statistics for the columns of the filters. Slices with log
+   * files are none of them: Hudi's skipping may lose their rows. These have a version, or a reason of their
+   * own.
    */
   private def unknownFiles(decision: ScanDecision, statistics: Manifest, filters: Seq[Expression]): BitSet = {
     val reasons = if (isAnalyzed(statistics, filters)) unknownFile else unknownFileOrColumn

@@ -13,10 +13,10 @@ import org.metastore.spark.conf.MetastoreConf
 private[spark] final case class RowLevelPruning private (name: String, byConditions: Boolean, byKeys: Boolean)
 
 private[spark] object RowLevelPruning {
-  private val property = MetastoreConf.PruningRowLevel.key.stripPrefix("spark.")
+  private val Property = MetastoreConf.PruningRowLevel.key.stripPrefix("spark.")
 
   // Each mode also allows everything that the modes before it allow.
-  private val modes = Seq(
+  private val Modes = Seq(
     new RowLevelPruning("off", byConditions = false, byKeys = false),
     new RowLevelPruning("conditions", byConditions = true, byKeys = false),
     new RowLevelPruning("all", byConditions = true, byKeys = true))
@@ -25,12 +25,12 @@ private[spark] object RowLevelPruning {
   def allowed(settings: MetastoreConf, properties: Map[String, String]): RowLevelPruning = {
     val sessionRank = rank(settings.pruningRowLevel)
     val tableRank =
-      properties.get(property).fold(sessionRank)(mode => rank(mode.trim.toLowerCase(Locale.ROOT)))
-    modes(math.max(0, math.min(sessionRank, tableRank)))
+      properties.get(Property).fold(sessionRank)(mode => rank(mode.trim.toLowerCase(Locale.ROOT)))
+    Modes(math.max(0, math.min(sessionRank, tableRank)))
   }
 
   /** The mode of this name. */
-  def named(name: String): Option[RowLevelPruning] = modes.find(_.name == name)
+  def named(name: String): Option[RowLevelPruning] = Modes.find(_.name == name)
 
-  private def rank(name: String): Int = modes.indexWhere(_.name == name)
+  private def rank(name: String): Int = Modes.indexWhere(_.name == name)
 }

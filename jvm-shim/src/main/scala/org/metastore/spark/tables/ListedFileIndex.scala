@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory}
 import org.apache.spark.sql.types.StructType
 
-/** A file index of some files of another index. It lists them once and for all. */
+/** A file index of some files of another index; its listing never changes. */
 private[spark] class ListedFileIndex(val delegate: FileIndex, directories: Seq[PartitionDirectory])
   extends FileIndex {
   private def files: Seq[FileStatus] = directories.flatMap(_.files.map(_.fileStatus))
