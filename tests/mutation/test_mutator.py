@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mutation import build, mutate
+from mutation import build, mutate, queries, row_commands, suites
 from mutation.mutator import Mutant, broken, changes, describe, switched
 
 
@@ -73,6 +73,29 @@ def test_all_changes_stand_in_one_source_and_without_any_it_is_what_it_was():
     assert "(a <= b)" in text
     assert "(xs.exists(_.hi(i) > c))" not in text  # the argument is chosen, for its underscore cannot be parted from it
     assert "(_.hi(i) > c)" in text
+
+
+@pytest.mark.parametrize("constant", ["Most = 3", "Most: Map[A, B => C] = Map(a -> 3)", "Most =\n    3"])
+def test_a_constant_is_computed_each_time(constant):
+    """Computed once, as Scala does it, it would be the same with each mutant."""
+    code = f"object A {{\n  private val {constant}\n}}\n".encode()
+    assert "\n  private def Most" in switched(code, dict(enumerate(changes(code))))
+
+
+def test_suites_are_for_sources_with_mutants():
+    """Each mutated source of `scan` has suites, also after it was divided."""
+    chosen = (
+        *queries.OF_JOINS,
+        *queries.OF_EXPRESSIONS,
+        *queries.OF_SCANS,
+        *queries.OF_ZEROS,
+        *queries.OF_DELETES,
+        *row_commands.SCALA_SOURCES,
+        *suites.GROUPED,
+    )
+    sources = build.sources()
+    assert set(chosen) <= {file.name for file in sources}
+    assert {file.name for file in sources if file.parent.name == "scan"} <= set(chosen)
 
 
 def test_what_does_not_compile_is_found_by_its_place():
