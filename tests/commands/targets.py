@@ -158,10 +158,15 @@ class Target:
         with conf(self.spark, **WITHOUT_US):
             return sum_rows(self.spark.table(self.name).select(*NAMES).collect())
 
-    def scans(self) -> list[tuple[int, int]]:
-        """Files read and files there were, for each scan of the target that the history has noted."""
+    def scans(self, since: int = 0) -> list[tuple[int, int]]:
+        """Files read and files there were, for each scan of the target that the history has noted.
+
+        Args:
+            since: leaves out queries that ended before it, in milliseconds since 1970.
+        """
         short = self.name.rsplit(".", 1)[-1]
-        history = f"SELECT files_read, files_total FROM metastore.history() WHERE table LIKE '%{short}%'"
+        condition = f"table LIKE '%{short}%' AND at >= timestamp_millis({since})"
+        history = f"SELECT files_read, files_total FROM metastore.history() WHERE {condition}"
         try:
             return [(row.files_read, row.files_total) for row in self.spark.sql(history).collect()]
         except AnalysisException:  # nothing was noted yet

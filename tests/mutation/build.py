@@ -27,7 +27,10 @@ MUTATED = (
     "pruning/*.scala",
     "scan/Join*.scala",
     "scan/Aggregate*.scala",
+    "scan/DistributionSnapshot.scala",
     "scan/PrunedScan.scala",
+    "scan/RowFilters.scala",
+    "scan/RowLevelPruning.scala",
     "scan/ScanPlanner.scala",
     "scan/ScannedFiles.scala",
 )

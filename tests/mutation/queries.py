@@ -10,11 +10,11 @@ from formats.kinds import KINDS
 from metastore.adapters.expressions import resolve_expressions
 from metastore.adapters.loading import load_facts
 from metastore.jvm_session import find_shim_package
-from mutation import suites, zeros
+from mutation import row_commands, suites, zeros
 from oracle import tables
 from oracle.run import identity
 from oracle.verdicts import Stored
-from planner import plans, test_join_pruning, written
+from planner import plans, test_deleted_rows, test_join_pruning, written
 from planner.aggregates import answered, test_merged_aggregates, test_sums_and_groups
 from planner.expressions import sample_tables, test_skipping
 
@@ -25,14 +25,25 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILES, ROWS, AT_ONCE = 8, 25, 4
-OF_JOINS = ("JoinKeyFilter.scala", "JoinPruningRule.scala")
+OF_JOINS = ("JoinKeyFilter.scala", "JoinKeySide.scala", "JoinPruningRule.scala", "RowFilters.scala")
 OF_EXPRESSIONS = ("ExpressionKeys.scala", "ExpressionColumns.scala", "FilterCompiler.scala")
 OF_SCANS = (
     "AggregateAnswer.scala",
     "AggregateRequest.scala",
+    "DistributionSnapshot.scala",
     "JoinedFiles.scala",
+    "PrunedScan.scala",
     "ScannedFiles.scala",
     "ScanPlanner.scala",
+)
+OF_ZEROS = ("JoinedFiles.scala", "ScanPlanner.scala")
+OF_DELETES = (
+    "DeletedRows.scala",
+    "FileMeasures.scala",
+    "JoinedFiles.scala",
+    "LimitedFiles.scala",
+    "LiveBounds.scala",
+    "TopRows.scala",
 )
 LEFT_JOIN = "SELECT f.k, f.v FROM {fact} f LEFT JOIN {fact} g ON f.k = g.v JOIN {dim} d"
 JOINS = (
@@ -68,6 +79,7 @@ JOINS = (
     "SELECT o.x FROM {odd} o JOIN VALUES (0.0D) v(k) ON o.x = v.k",
     "SELECT f.k FROM {fact} f JOIN join_cached c ON f.k = c.id JOIN {dim} d ON f.v = d.id WHERE d.small < 60",
     "SELECT f.k, f._metadata.file_size > 0 FROM {fact} f JOIN {dim} d ON f.k = d.id WHERE d.small = 105",
+    "SELECT k, n FROM (SELECT k, monotonically_increasing_id() n FROM {fact}) JOIN {dim} ON k = id WHERE small = 105",
     "SELECT f.k, d.r < 2 FROM {fact} f JOIN (SELECT id, rand(1) r FROM {dim} WHERE small = 105) d ON f.k = d.id",
 )
 JOINS_OFF = ("spark.metastore.pruning.join.enabled", "spark.sql.optimizer.dynamicPartitionPruning.enabled",
@@ -129,6 +141,8 @@ WRITES = (
     "SELECT id FROM {t} LIMIT 3",
     "SELECT count(*) AS id FROM {t} WHERE id >= 150",
 )
+DELETED = (*test_deleted_rows.FUNCTIONS, "min(id)", "min(s)", "min(a)", "max(a)", "max(nothing)")
+"""Aggregates over files with deleted rows."""
 SUMS = ", ".join(f"sum({leaf}), avg({leaf})" for leaf in answered.SUMMED)
 
 
@@ -148,7 +162,12 @@ def make_suites(spark: SparkSession, folder: Path, sources: set[str]) -> Iterato
         )
         yield from _of_planners(spark)
         queries = [_explained(query) for query in zeros.make_queries(spark, folder / "zeros")]
-        yield from _each(spark, "zeros", queries, ("ScanPlanner.scala",), is_told=True)
+        yield from _each(spark, "zeros", queries, OF_ZEROS, is_told=True)
+    if not sources.isdisjoint(OF_DELETES):
+        for layout in ("iceberg 2", "iceberg 3"):
+            yield from _of_deletes(spark, layout, folder)
+    if not sources.isdisjoint(row_commands.SCALA_SOURCES):
+        yield from row_commands.make_suites(spark, folder / "commands")
 
 
 def _of_joins(spark: SparkSession, folder: Path) -> Iterator[suites.Suite]:
@@ -208,6 +227,7 @@ def _of_scans(spark: SparkSession, form: str, folder: Path) -> Iterator[suites.S
         yield from _each(spark, f"writes, {inside}, {form}", explained, OF_SCANS, conf=conf, is_told=True)
     explained_scans = [_explained(query.format(t=table)) for query in SCANS]
     yield from _each(spark, f"explained, {form}", explained_scans, OF_SCANS, is_told=True)
+    yield from _each(spark, f"summarized, {form}", _filtered(table), OF_SCANS, is_told=True)
     relations = [fresh]
     if form == "iceberg":
         versions = spark.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").collect()
@@ -229,6 +249,23 @@ def _of_scans(spark: SparkSession, form: str, folder: Path) -> Iterator[suites.S
     yield from _each(spark, f"other tables, {form}", queries, OF_SCANS)
 
 
+def _of_deletes(spark: SparkSession, layout: str, folder: Path) -> Iterator[suites.Suite]:
+    """Yields aggregates and first rows of files with deleted rows."""
+    table = test_deleted_rows.create(spark, layout, folder / f"deletes, {layout}")
+    for condition in ("id % 50 = 7", "id IN (7, 8, 9, 0, 399)", "part < 2 AND a IS NULL", "part = 3 AND g = 4"):
+        spark.sql(f"DELETE FROM {table} WHERE {condition}")
+    wheres = (*test_deleted_rows.WHERES, "WHERE part = 3", "WHERE x <> 0")
+    aggregates = [f"SELECT {', '.join(DELETED)} FROM {table} {where}" for where in wheres]
+    aggregates += [f"SELECT {function} FROM {table}" for function in DELETED]
+    orders = ("id", "id DESC", "a NULLS FIRST, id", "a DESC NULLS LAST, id", "x DESC, id", "s")
+    first = [f"SELECT id, a FROM {table} ORDER BY {order} LIMIT {limit}" for order in orders for limit in (90, 181)]
+    limited = [f"SELECT count(*) FROM (SELECT id FROM {table} {where} LIMIT 98)" for where in wheres]
+    yield from _each(spark, f"deletes, {layout}", [*aggregates, *first, *limited], OF_DELETES)
+    explained = [_explained(query) for query in (*first[1::2], *limited[::3])]
+    yield from _each(spark, f"deletes explained, {layout}", explained, OF_DELETES, is_told=True)
+    yield from _each(spark, f"deletes summarized, {layout}", _filtered(table), OF_DELETES, is_told=True)
+
+
 def _of_planners(spark: SparkSession) -> Iterator[suites.Suite]:
     """Changes of scans by planners, and the snapshots that estimates use."""
     probe, session = find_shim_package(spark).scan.PlannerProbe, spark._jsparkSession
@@ -246,6 +283,13 @@ def _of_planners(spark: SparkSession) -> Iterator[suites.Suite]:
 
 def _explained(statement: str) -> str:
     return f'SELECT kept, reason, sentence FROM metastore.explain("{statement}") ORDER BY ALL'
+
+
+def _filtered(table: str) -> list[str]:
+    """Summaries of the rows that a filter keeps, of whose files some match as a whole."""
+    filters = ("id >= 100", "id < 150 AND id IS NOT NULL", "id > 1000", "id >= 0 OR id IS NULL")
+    summaries = [f"metastore.filtered_summary('SELECT * FROM {table} WHERE {where}')" for where in filters]
+    return [f"SELECT column_name, min, max, count FROM {summary} ORDER BY column_name" for summary in summaries]
 
 
 def _contradicted(spark: SparkSession, folder: Path, rows: Mapping[int, int]) -> str:

@@ -201,6 +201,55 @@ def many_value_suites(spark: SparkSession, folder: Path) -> Iterator[suites.Suit
     )
 
 
+def many_point_suites(spark: SparkSession, folder: Path) -> Iterator[suites.Suite]:
+    """Yields sets of just so many values, and of one more, of which a sample of the files is looked at first.
+
+    The limits are those of `ValueLookups.scala`: 1,000 values, and 256 files.
+    """
+    leaf, files, number_of_files = Leaf(("v",), "bigint"), [], 320
+    column = parquet.column(leaf)
+    identity = TableIdentity("parquet", parquet.identifier(folder), f"file:{folder}", "points")
+    values_of = [(-1, 10 * number + 5, 1_000_000) for number in range(number_of_files)]
+    for number, values in enumerate(values_of):
+        listed = written.Values("complete", [(v, 1) for v in values])
+        summary = parquet.summary(leaf, values)
+        files.append(
+            written.DataFile(
+                path=f"{number:04}",
+                size=1,
+                rows=len(values),
+                modified=0,
+                columns={column: summary},
+                values={column: listed},
+            )
+        )
+    written.Written(identity, files).write()
+    probe = find_shim_package(spark).pruning.PruningProbe.open(
+        spark._jsparkSession, "v BIGINT", f"{folder}/_metastore", identity.uuid
+    )
+    few, many = 1000, 1001
+    sets = [
+        range(0, 10 * few, 10),
+        range(0, 10 * many, 10),
+        range(0, 5 * many, 5),
+        *([10 * number + 5 * (number % share != 0) for number in range(many)] for share in (3, 7)),
+        [10 * number + 5 * (number % 7 != 0) for number in range(few)],
+    ]
+    questions = [f"v IN ({', '.join(f'{v}L' for v in points)})" for points in sets]
+    truths = [
+        suites.Truth("".join("10"[set(points).isdisjoint(values)] for values in values_of), "1" * number_of_files)
+        for points in sets
+    ]
+    prepared = probe.prepare(suites.texts(spark, questions))
+    yield suites.Suite(
+        "many points",
+        ask=lambda: prepared.verdicts(suites.ALL),
+        wrong=lambda i, answer: truths[i].denies(answer),
+        questions=questions,
+        only=("ValueLookups.scala",),
+    )
+
+
 def _file(rows: int, lo: int | None, hi: int | None) -> dict[str, Any]:
     """A file of few, with bounds as far as they are known."""
     columns = {}

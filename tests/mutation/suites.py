@@ -110,6 +110,8 @@ def list_suites(spark: SparkSession, scratch: Path, seed: int, predicates: int, 
         yield from group_suites(spark, scratch / "groups")
     if "FileMeasures.scala" in sources:
         yield from rows.many_value_suites(spark, scratch / "many")
+    if "ValueLookups.scala" in sources:
+        yield from rows.many_point_suites(spark, scratch / "points")
     for number, kind in enumerate(("parquet", "parquet partitioned")):
         rng = Random(f"{seed}/{number}")
         subject = parquet.create(spark, kind, 40, scratch / f"{number}", rng)
