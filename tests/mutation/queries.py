@@ -79,7 +79,7 @@ JOINS = (
     "SELECT o.x FROM {odd} o JOIN VALUES (0.0D) v(k) ON o.x = v.k",
     "SELECT f.k FROM {fact} f JOIN join_cached c ON f.k = c.id JOIN {dim} d ON f.v = d.id WHERE d.small < 60",
     "SELECT f.k, f._metadata.file_size > 0 FROM {fact} f JOIN {dim} d ON f.k = d.id WHERE d.small = 105",
-    "SELECT k, n FROM (SELECT k, monotonically_increasing_id() n FROM {fact}) JOIN {dim} ON k = id WHERE small = 105",
+    "SELECT k, nr FROM (SELECT k, monotonically_increasing_id() nr FROM {fact}) JOIN {dim} ON k = id WHERE small = 105",
     "SELECT f.k, d.r < 2 FROM {fact} f JOIN (SELECT id, rand(1) r FROM {dim} WHERE small = 105) d ON f.k = d.id",
 )
 JOINS_OFF = ("spark.metastore.pruning.join.enabled", "spark.sql.optimizer.dynamicPartitionPruning.enabled",

@@ -27,7 +27,6 @@ SCALA_SOURCES = (
     "PrunedScan.scala",
     "RowFilters.scala",
     "RowLevelPruning.scala",
-    "ScanPlanner.scala",
 )
 PROPERTY = "metastore.pruning.rowLevel"
 UPDATES = " WHEN MATCHED THEN UPDATE SET x = -1"
@@ -121,11 +120,12 @@ def make_suites(spark: SparkSession, folder: Path) -> Iterator[suites.Suite]:
     for command, (_, source) in zip(commands, chosen, strict=True):
         yield _make_suite(command, f"keys of {source}", mode="all")
     for mode, restriction in MODES:
-        for command in (commands[0], commands[3]):
-            yield _make_suite(replace(command, restriction=restriction), f"{mode}, table {restriction}", mode)
+        for command in (commands[0], commands[2], commands[3]):
+            restricted = replace(command, restriction=restriction)
+            yield _make_suite(restricted, f"{mode}, table {restriction}", mode, (*SCALA_SOURCES, "ScanPlanner.scala"))
 
 
-def _make_suite(command: Command, name: str, mode: str) -> suites.Suite:
+def _make_suite(command: Command, name: str, mode: str, only: tuple[str, ...] = SCALA_SOURCES) -> suites.Suite:
     rows = command.run(WITHOUT_US)[0]
 
     def wrong(_: int, answer: str) -> bool:
@@ -137,7 +137,7 @@ def _make_suite(command: Command, name: str, mode: str) -> suites.Suite:
         wrong=wrong,
         conf=(("spark.metastore.pruning.rowLevel", mode),),
         questions=[command.text],
-        only=SCALA_SOURCES,
+        only=only,
     )
 
 
