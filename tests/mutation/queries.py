@@ -261,6 +261,12 @@ def _of_deletes(spark: SparkSession, layout: str, folder: Path) -> Iterator[suit
     first = [f"SELECT id, a FROM {table} ORDER BY {order} LIMIT {limit}" for order in orders for limit in (90, 181)]
     limited = [f"SELECT count(*) FROM (SELECT id FROM {table} {where} LIMIT 98)" for where in wheres]
     yield from _each(spark, f"deletes, {layout}", [*aggregates, *first, *limited], OF_DELETES)
+    rare = test_deleted_rows.create_rare(spark, layout, folder / f"rare, {layout}")
+    ranges = ("", "WHERE id < 100", "WHERE id >= 100 AND id < 200", "WHERE id >= 200")
+    of_rare = [
+        f"SELECT {function} FROM {rare} {where}" for function in test_deleted_rows.RARE_FUNCTIONS for where in ranges
+    ]
+    yield from _each(spark, f"rare bounds, {layout}", of_rare, OF_DELETES)
     explained = [_explained(query) for query in (*first[1::2], *limited[::3])]
     yield from _each(spark, f"deletes explained, {layout}", explained, OF_DELETES, is_told=True)
     yield from _each(spark, f"deletes summarized, {layout}", _filtered(table), OF_DELETES, is_told=True)

@@ -40,19 +40,35 @@ def mostly(first: str):
     return pytest.mark.parametrize("layout", [first, *later_layouts, *_DELTA], indirect=True)
 
 
-def create(spark, layout: str, path) -> str:
-    """Write four analyzed files of a hundred rows, whose deleted rows stay where they are."""
+RARE = (
+    "id, CAST(if(id % 100 < 3, 5, NULL) AS INT) AS single, CAST(if(id % 100 = 50, 9, 1) AS INT) AS greatest,"
+    " if(id % 100 < 3, 7D, double('NaN')) AS beside_nan"
+)
+RARE_COLUMNS = "id BIGINT, single INT, greatest INT, beside_nan DOUBLE"
+RARE_FUNCTIONS = ("min(single)", "max(single)", "min(greatest)", "max(greatest)", "min(beside_nan)", "max(beside_nan)")
+"""A bound that one row in a hundred has, or three: the other rows are NULL, less, or NaN."""
+
+
+def create_rare(spark, layout: str, path) -> str:
+    """Write three files: of the first all rows with a rare bound are deleted, of the second some, of the third none."""
+    table = create(spark, layout, path, columns=RARE_COLUMNS, row=RARE, files=3)
+    spark.sql(f"DELETE FROM {table} WHERE id < 3 OR id IN (50, 101)")
+    return table
+
+
+def create(spark, layout: str, path, columns: str = COLUMNS, row: str = ROW, files: int = 4) -> str:
+    """Write analyzed files of a hundred rows, whose deleted rows stay where they are."""
     name, version = layout.split()
     kind = ICEBERG if name == "iceberg" else DELTA
     table = kind.name.format(f"deleted_rows_{next(_NUMBERS)}")
-    kind.create(spark, table, path, COLUMNS)
+    kind.create(spark, table, path, columns)
     if name == "iceberg":
         properties = {"format-version": version, "write.delete.granularity": "file"}
         properties.update({f"write.{verb}.mode": "merge-on-read" for verb in ("delete", "update", "merge")})
         listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({listed})")
-    for file in range(4):
-        kind.append(spark, table, file * 100, file * 100 + 100, row=ROW)
+    for file in range(files):
+        kind.append(spark, table, file * 100, file * 100 + 100, row=row)
     metastore.analyze(spark, table, progress=False)
     return table
 
@@ -349,3 +365,13 @@ def test_random_histories(spark, own_table, layout, seed, changes, queries):
         history.change()
         used += sum(history.ask() for _ in range(queries))
     assert used >= changes * queries // 3
+
+
+@mostly("iceberg 3")
+def test_a_bound_of_few_rows_may_be_deleted(spark, layout, tmp_path):
+    table = create_rare(spark, layout, tmp_path / "rare")
+    for where in ("", "WHERE id < 100", "WHERE id >= 100 AND id < 200", "WHERE id >= 200"):
+        compare(spark, f"SELECT {', '.join(RARE_FUNCTIONS)} FROM {table} {where}")
+        for function in RARE_FUNCTIONS:
+            compare(spark, f"SELECT {function} FROM {table} {where}")
+    drop(spark, layout, table)
