@@ -17,7 +17,7 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, LiveFiles}
 import org.metastore.spark.reason.{Indexed, Optional, Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
-import org.metastore.spark.tables.{DeltaTable, FileRelation, LakeTable, Reflection}
+import org.metastore.spark.tables.{DeltaTable, FileRelation, LakeTable, ListedFileIndex, Reflection}
 
 /** A Delta table at the version that a query reads, after Delta has chosen files itself. */
 private[scan] final class DeltaScan private (override val relation: HadoopFsRelation, label: Option[String])
@@ -71,7 +71,7 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
   }
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
-    for (file <- FileScan.filesOf(listed))
+    for (file <- ListedFileIndex.filesOf(listed))
       yield ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
 
   override def countRows(files: IndexedSeq[ScanFile]): IndexedSeq[ScanFile] = {

@@ -2,7 +2,7 @@ package org.metastore.spark.scan
 
 import java.util.Locale
 
-import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
@@ -97,13 +97,6 @@ private[spark] object FileScan {
   /** The relation with another index. */
   def withLocation(relation: HadoopFsRelation, location: FileIndex): HadoopFsRelation =
     relation.copy(location = location)(relation.sparkSession)
-
-  /** The files of a listing, in its order. */
-  def filesOf(listed: Seq[PartitionDirectory]): IndexedSeq[FileStatus] =
-    for {
-      directory <- listed.toIndexedSeq
-      file <- directory.files
-    } yield file.fileStatus
 
   /** Selects files of a listing by their position in it. */
   def selectFiles(listed: Seq[PartitionDirectory])(keep: Int => Boolean): Seq[PartitionDirectory] = {

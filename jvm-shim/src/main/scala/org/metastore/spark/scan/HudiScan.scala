@@ -20,7 +20,9 @@ import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, FileSets, LiveF
 import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.objects.{ColumnEntry, Manifest, TableIdentity}
-import org.metastore.spark.tables.{FormatReleases, HudiLogFiles, HudiTable, LakeTable, Leaf, Reflection}
+import org.metastore.spark.tables.{
+  FormatReleases, HudiLogFiles, HudiTable, LakeTable, Leaf, ListedFileIndex, Reflection
+}
 
 /** A Hudi table at one instant. Each file slice has one data file, its base file. */
 private[scan] final class HudiScan private (override val relation: HadoopFsRelation, label: Option[String])
@@ -161,8 +163,8 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       if (unknown.isEmpty) all
       else {
         val filesByHudi =
-          Indexed.set(FileScan.filesOf(index.listFiles(partitionFilters, dataFilters)))(_.getPath)
-        val files = FileScan.filesOf(all)
+          Indexed.set(ListedFileIndex.filesOf(index.listFiles(partitionFilters, dataFilters)))(_.getPath)
+        val files = ListedFileIndex.filesOf(all)
         FileScan.selectFiles(all)(file => !unknown.get(file) || filesByHudi(files(file).getPath))
       }
     }

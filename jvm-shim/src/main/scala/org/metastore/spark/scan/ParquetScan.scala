@@ -18,7 +18,7 @@ import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, LiveFiles}
 import org.metastore.spark.reason.{Indexed, Optional, Reason}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 import org.metastore.spark.statistics.objects.{ColumnEntry, Manifest, TableIdentity}
-import org.metastore.spark.tables.{LakeTable, Leaf, ParquetTable}
+import org.metastore.spark.tables.{LakeTable, Leaf, ListedFileIndex, ParquetTable}
 
 /** A directory of Parquet files that Spark reads by its own file source. */
 private[scan] final class ParquetScan(
@@ -112,7 +112,7 @@ private[scan] final class ParquetScan(
     }
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
-    for (file <- FileScan.filesOf(listed))
+    for (file <- ListedFileIndex.filesOf(listed))
       yield ScanFile(
         LakeTable.pathInTable(file.getPath, root),
         file.getLen,
@@ -125,7 +125,7 @@ private[scan] final class ParquetScan(
   override def asNow(
       files: IndexedSeq[ScanFile],
       listed: => Seq[PartitionDirectory]): IndexedSeq[ScanFile] = {
-    val listedFiles = FileScan.filesOf(listed)
+    val listedFiles = ListedFileIndex.filesOf(listed)
     val folders = listedFiles.map(_.getPath.getParent).distinct
     val currentFiles =
       ScanPlanner.recover(s"The listing of ${id.name}", Seq.empty[FileStatus])(listAnew(folders))

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.StructType
 /** A file index of some files of another index; its listing never changes. */
 private[spark] class ListedFileIndex(val delegate: FileIndex, directories: Seq[PartitionDirectory])
   extends FileIndex {
-  private def files: Seq[FileStatus] = directories.flatMap(_.files.map(_.fileStatus))
+  private def files = ListedFileIndex.filesOf(directories)
 
   override def rootPaths: Seq[Path] = delegate.rootPaths
   override def inputFiles: Array[String] = files.map(_.getPath.toString).toArray
@@ -34,4 +34,14 @@ private[spark] class ListedFileIndex(val delegate: FileIndex, directories: Seq[P
     case column: AttributeReference =>
       BoundReference(partitionSchema.fieldNames.indexOf(column.name), column.dataType, column.nullable)
   }
+}
+
+private[spark] object ListedFileIndex {
+
+  /** The files of a listing, in its order. */
+  def filesOf(listed: Seq[PartitionDirectory]): IndexedSeq[FileStatus] =
+    for {
+      directory <- listed.toIndexedSeq
+      file <- directory.files
+    } yield file.fileStatus
 }
