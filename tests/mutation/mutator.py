@@ -8,7 +8,6 @@ from __future__ import annotations
 import bisect
 import re
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import tree_sitter_scala
@@ -43,7 +42,7 @@ APPLICATIONS = {"generic_function", "call_expression", "field_expression"}
 """What follows an expression: types, arguments, a member's name."""
 SHORT = 90
 MARK = re.compile(r"/\*(\d+(?:,\d+)*)([<>])\*/")
-CONSTANT = re.compile(r"^(  private )val(?= [A-Z]\w*(?:: .*?)? =\s)", re.MULTILINE)
+CONSTANT = re.compile(r"(?<=^  private )val(?= [A-Z]\w*(?:: .*?)? =\s)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -105,13 +104,7 @@ def switched(code: bytes, numbered: dict[int, Change]) -> str:
         regions.setdefault((*change.inside, change.is_guard), []).append(number)
     ordered = sorted(regions, key=lambda region: (region[0], -region[1], not region[2]))
     text = _render(code, 0, len(code), ordered=ordered, regions=regions, numbered=numbered)
-    return CONSTANT.sub(partial(_compute_each_time, text), text)
-
-
-def _compute_each_time(text: str, constant: re.Match[str]) -> str:
-    """Makes a method of a constant: a value would be computed once, whichever change is chosen."""
-    name = text[constant.end() :].split(maxsplit=1)[0].rstrip(":")
-    return constant[0] if _is_pattern(name, text) else f"{constant[1]}def"
+    return CONSTANT.sub("def", text)  # a value would be computed once, whichever change is chosen
 
 
 def broken(text: str, positions: Collection[int]) -> set[int]:
@@ -310,11 +303,7 @@ def _is_matched(node: Node) -> bool:
     """Whether it defines a constant that patterns compare with: it cannot be made anew each time."""
     if node.type != "val_definition" or (name := node.child_by_field_name("pattern")) is None:
         return False
-    return _is_pattern(_text(name), _text(_root(node)))
-
-
-def _is_pattern(name: str, source: str) -> bool:
-    return re.search(rf"\bcase {re.escape(name)}\b", source) is not None
+    return re.search(rf"\bcase {re.escape(_text(name))}\b", _text(_root(node))) is not None
 
 
 def _root(node: Node) -> Node:

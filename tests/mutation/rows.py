@@ -174,26 +174,8 @@ def _measures(length: int) -> list[str]:
 
 def many_value_suites(spark: SparkSession, folder: Path) -> Iterator[suites.Suite]:
     """Lists that are just short enough to be merged, and one value more."""
-    leaf, half = Leaf(("v",), "bigint"), ALL_LISTED // 2
-    identity = TableIdentity("parquet", parquet.identifier(folder), f"file:{folder}", "many")
-    column, files = parquet.column(leaf), []
-    for number, values in enumerate((range(half), range(half, ALL_LISTED), [ALL_LISTED])):
-        listed = written.Values("complete", [(v, 1) for v in values])
-        summary = parquet.summary(leaf, values)
-        files.append(
-            written.DataFile(
-                path=str(number),
-                size=1,
-                rows=len(values),
-                modified=0,
-                columns={column: summary},
-                values={column: listed},
-            )
-        )
-    written.Written(identity, files).write()
-    probe = find_shim_package(spark).pruning.PruningProbe.open(
-        spark._jsparkSession, "v BIGINT", f"{folder}/_metastore", identity.uuid
-    )
+    half = ALL_LISTED // 2
+    probe = _open_listed(spark, folder, [range(half), range(half, ALL_LISTED), [ALL_LISTED]])
     questions = suites.texts(spark, [f"count(distinct(v))\t{files}\t000" for files in ("110", "111", "011")])
     rules = find_shim_package(spark).pruning.RuleProbe(probe)
     yield suites.Suite(
@@ -206,27 +188,9 @@ def many_point_suites(spark: SparkSession, folder: Path) -> Iterator[suites.Suit
 
     The limits are those of `ValueLookups.scala`: 1,000 values, and 256 files.
     """
-    leaf, files, number_of_files = Leaf(("v",), "bigint"), [], 320
-    column = parquet.column(leaf)
-    identity = TableIdentity("parquet", parquet.identifier(folder), f"file:{folder}", "points")
+    number_of_files = 320
     values_of = [(-1, 10 * number + 5, 1_000_000) for number in range(number_of_files)]
-    for number, values in enumerate(values_of):
-        listed = written.Values("complete", [(v, 1) for v in values])
-        summary = parquet.summary(leaf, values)
-        files.append(
-            written.DataFile(
-                path=f"{number:04}",
-                size=1,
-                rows=len(values),
-                modified=0,
-                columns={column: summary},
-                values={column: listed},
-            )
-        )
-    written.Written(identity, files).write()
-    probe = find_shim_package(spark).pruning.PruningProbe.open(
-        spark._jsparkSession, "v BIGINT", f"{folder}/_metastore", identity.uuid
-    )
+    probe = _open_listed(spark, folder, values_of)
     few, many = 1000, 1001
     sets = [
         range(0, 10 * few, 10),
@@ -248,6 +212,27 @@ def many_point_suites(spark: SparkSession, folder: Path) -> Iterator[suites.Suit
         questions=questions,
         only=("ValueLookups.scala",),
     )
+
+
+def _open_listed(spark: SparkSession, folder: Path, values_of: Sequence[Sequence[int]]) -> Any:
+    """Writes statistics of files with a column `v`, whose values are all listed, and opens them."""
+    leaf = Leaf(("v",), "bigint")
+    column = parquet.column(leaf)
+    identity = TableIdentity("parquet", parquet.identifier(folder), f"file:{folder}", folder.name)
+    files = [
+        written.DataFile(
+            path=f"{number:04}",
+            size=1,
+            rows=len(values),
+            modified=0,
+            columns={column: parquet.summary(leaf, values)},
+            values={column: written.Values("complete", [(v, 1) for v in values])},
+        )
+        for number, values in enumerate(values_of)
+    ]
+    written.Written(identity, files).write()
+    package = find_shim_package(spark).pruning
+    return package.PruningProbe.open(spark._jsparkSession, "v BIGINT", f"{folder}/_metastore", identity.uuid)
 
 
 def _file(rows: int, lo: int | None, hi: int | None) -> dict[str, Any]:
