@@ -23,7 +23,7 @@ from metastore.spark_jobs.table_access import find_table_credentials
 from metastore.store.table_credentials import RemoteSigning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python"
 """What another Python imports our package from."""
@@ -51,12 +51,36 @@ def run(
     Returns:
         The results of each case and, as `readers`, of each reader; as `texts`, all that was written for people.
     """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    environment = {}
     if python != sys.executable:
-        environment |= {"PYSPARK_PYTHON": python, "PYTHONPATH": str(PACKAGE)}
+        environment = {"PYSPARK_PYTHON": python, "PYTHONPATH": str(PACKAGE)}
+    return run_file(__file__, map(json.dumps, (settings, cases, dict(options))), folder, environment, python)
+
+
+def run_file(
+    file: str | Path,
+    arguments: Iterable[str],
+    folder: Path,
+    environment: Mapping[str, str] = MappingProxyType({}),
+    python: str = sys.executable,
+) -> dict[str, Any]:
+    """Run a file in a process without keys in its environment.
+
+    Args:
+        file: The file, which prints its results as JSON on its last line.
+        arguments: Its arguments.
+        folder: The process's folder.
+        environment: More variables of its environment.
+        python: The Python that runs it.
+
+    Returns:
+        Its results; as `texts`, all that was written for people.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     done = subprocess.run(
-        [python, __file__, *map(json.dumps, (settings, cases, dict(options)))],
-        capture_output=True, text=True, check=False, timeout=600, cwd=folder, env={**environment, **NO_INSTANCE},
+        [python, str(file), *arguments],
+        capture_output=True, text=True, check=False, timeout=600, cwd=folder,
+        env={**inherited, **environment, **NO_INSTANCE},
     )  # fmt: skip
     errors = [line for line in done.stderr.splitlines() if not line.startswith("\tat ")]
     assert done.returncode == 0, "\n".join(errors[-40:])

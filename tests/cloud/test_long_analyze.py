@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -53,23 +52,11 @@ def test_analyze_takes_longer_than_its_keys_are_valid(as_storage_credentials, sp
             "spark.sql.catalog.short.type": "rest",
             "spark.sql.catalog.short.uri": catalog.address,
         }
-        results = run(settings, tmp_path)
+        environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
+        arguments = [json.dumps(settings), "short.db.long"]
+        results = program.run_file(long_analyze.__file__, arguments, tmp_path, environment)
     assert results["seconds"] > 1.5 * SECONDS
     assert (results["files_read"], results["refused"], results["again"]) == (long_analyze.FILES, [], 0)
     assert results["label"].startswith(f"{long_analyze.FILES} -> 1 files")
     assert results["rows"] == ["n700"]
     assert guard.refused == []
-
-
-def run(settings: dict[str, str], folder: Path) -> dict[str, Any]:
-    """Run the program in a process without keys in its environment."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    paths = os.pathsep.join([str(HERE.parent), environment.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, long_analyze.__file__, json.dumps(settings), "short.db.long"],
-        capture_output=True, text=True, check=False, timeout=300, cwd=folder,
-        env={**environment, **program.NO_INSTANCE, "PYTHONPATH": paths},
-    )  # fmt: skip
-    errors = [line for line in done.stderr.splitlines() if not line.startswith("\tat ")]
-    assert done.returncode == 0, "\n".join(errors[-40:])
-    return json.loads(done.stdout.splitlines()[-1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import metastore
+from cloud import program
 from cloud.counting import CountingProxy
 from cloud.requests_program import ROWS
 from store import s3
@@ -82,16 +82,11 @@ def driver(server, tmp_path_factory, spark_conf) -> dict[str, Any]:
     locked = [str(jar) for lock in LOCKS for jar in fetch_locked(HERE / lock)]
     jars = ",".join([spark_conf["spark.jars"], *locked])
     settings = {**spark_conf, **ON_S3, "spark.driver.memory": "1g", "spark.jars": jars}
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    done = subprocess.run(
-        [sys.executable, str(HERE / "requests_program.py"), server, json.dumps(settings), json.dumps(TABLES)],
-        capture_output=True, text=True, check=False, timeout=600, cwd=tmp_path_factory.mktemp("driver"),
-        env={**environment, "AWS_EC2_METADATA_DISABLED": "true", "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
-    ended = time.time()
-    assert done.returncode == 0, done.stderr[-3000:]
-    results = json.loads(done.stdout.splitlines()[-1])
-    return {**results, "exit": ended - results["exit"]}
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    arguments = [server, json.dumps(settings), json.dumps(TABLES)]
+    folder = tmp_path_factory.mktemp("driver")
+    results = program.run_file(HERE / "requests_program.py", arguments, folder, environment)
+    return {**results, "exit": time.time() - results["exit"]}
 
 
 def list_requests(step: dict[str, Any]) -> list[str]:
