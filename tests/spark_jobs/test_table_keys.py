@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from metastore.pipeline.compute import choose_wave_size
+from metastore.pipeline.compute import count_tasks_in_time
 from metastore.spark_jobs.table_access import _RenewedKeys
 from metastore.store.credentials import Credentials
 from metastore.store.data_file_access import DataFileAccess
@@ -53,4 +53,4 @@ def test_the_first_of_several_keys_that_ends():
 
 @pytest.mark.parametrize(("seconds", "tasks"), [(3600, 36), (900, 8), (399, 2), (90, 2), (0, 2), (-5, 2)])
 def test_a_job_is_short_enough_for_its_keys(seconds, tasks):
-    assert choose_wave_size(seconds, cores=2) == tasks
+    assert count_tasks_in_time(seconds, cores=2) == tasks

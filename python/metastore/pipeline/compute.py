@@ -276,14 +276,14 @@ class BlockComputation:
         self.progress.begin("reading", read_progress)
         results: list[BlockTaskResult] = []
         while tasks:
-            size = self._choose_wave_size(len(tasks))
+            size = self._choose_job_size(len(tasks))
             wave = tasks[:size]
             tasks = tasks[size:]
             job = context.parallelize(wave, len(wave)).map(run)
             results += run_cancellable(self.spark, partial(destination.store.collect, job))
         return results
 
-    def _choose_wave_size(self, tasks: int) -> int:
+    def _choose_job_size(self, tasks: int) -> int:
         """Choose how many of the remaining tasks run in one job: its tasks use the keys that it begins with."""
         if self.tasks_per_job:
             return self.tasks_per_job
@@ -291,16 +291,16 @@ class BlockComputation:
         keys_end = min(destination.access.renew_keys(), destination.store.access.renewed().expires)
         if math.isinf(keys_end):
             return tasks
-        return choose_wave_size(keys_end - time.time(), self.spark.sparkContext.defaultParallelism)
+        return count_tasks_in_time(keys_end - time.time(), self.spark.sparkContext.defaultParallelism)
 
 
-def choose_wave_size(seconds: float, cores: int) -> int:
-    """Choose how many tasks run in one job, from the seconds for which its keys are valid.
+def count_tasks_in_time(seconds: float, cores: int) -> int:
+    """Count the tasks of one job that end while its keys are valid.
 
     Half of the time is kept back: keys are renewed between two jobs only if half of theirs is over.
 
     Example:
-        >>> choose_wave_size(3600, cores=4), choose_wave_size(90, cores=4)
+        >>> count_tasks_in_time(3600, cores=4), count_tasks_in_time(90, cores=4)
         (72, 4)
     """
     tasks_per_core = max(1, int(seconds / 2 / _LONGEST_TASK))
